@@ -1,0 +1,193 @@
+/*===- Runtime.h - the C interface of libfsdprt -------------------*- C -*-===*\
+|*                                                                            *|
+|* Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.      *|
+|* See LICENSE for license information.                                       *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+|*                                                                            *|
+|*===----------------------------------------------------------------------===*|
+|*                                                                            *|
+|* Two groups of functions. Compiled code calls those of                      *|
+|* RuntimeFunctions.def; a launcher (fsdp-run, or a program of one's own)     *|
+|* calls the others: it creates one context per rank, starts each of them on  *|
+|* its own thread, runs entries of an artefact and reads messages and         *|
+|* statistics.                                                                *|
+|*                                                                            *|
+|*   fsdprtContext *contexts[4];                                              *|
+|*   fsdprtCreateLocal(&options, contexts, message, sizeof(message));         *|
+|*   // on thread r, for r = 0 .. 3:                                          *|
+|*   fsdprtStart(contexts[r], planHash);                                      *|
+|*   fsdprtRun(contexts[r], entry, arguments[r], results[r]);                 *|
+|*   // after all threads have been joined:                                   *|
+|*   fsdprtDestroy(contexts[r]);                                              *|
+|*                                                                            *|
+|* A context belongs to one thread at a time; fsdprtAbort alone may be called *|
+|* from any thread. Every function that can fail returns a status. A failure  *|
+|* is final: the context keeps the status and the message, each later call on *|
+|* it returns the same status at once, and every other rank of the world      *|
+|* fails too at its next or current collective, so that nobody waits for a    *|
+|* rank that has given up.                                                    *|
+|*                                                                            *|
+|* Plain C, no header but stdint.h.                                           *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef FSDP_RUNTIME_RUNTIME_H
+#define FSDP_RUNTIME_RUNTIME_H
+
+#include <stdint.h>
+
+/* Changes whenever a function, a type or a number in this header or in
+ * RuntimeFunctions.def changes its meaning. An artefact carries the version
+ * that it was compiled for; a launcher compares it with fsdprtAbiVersion(). */
+#define FSDPRT_ABI_VERSION 1
+
+#if defined(__GNUC__)
+#define FSDPRT_EXPORT __attribute__((visibility("default")))
+#else
+#define FSDPRT_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One rank: its device, its communicator, its buffers, its first failure. */
+typedef struct fsdprtContext fsdprtContext;
+
+/* 0 is success; the other values are those of fsdprtStatusCode. An entry may
+ * return any other number of its own; it is kept like ours. */
+typedef int32_t fsdprtStatus;
+
+enum fsdprtStatusCode {
+  FSDPRT_SUCCESS = 0,
+  FSDPRT_INVALID_ARGUMENT = 1, /* a call that no correct program makes */
+  FSDPRT_OUT_OF_MEMORY = 2,
+  FSDPRT_RANKS_DISAGREE = 3,     /* another collective, bucket, count, ... */
+  FSDPRT_PLAN_HASH_MISMATCH = 4, /* the ranks run different programs */
+  FSDPRT_TIMEOUT = 5,            /* a collective did not finish in time */
+  FSDPRT_ABORTED = 6,            /* another rank failed, or fsdprtAbort */
+  FSDPRT_LEAK = 7                /* an entry left buffers behind */
+};
+
+/* Element types of collectives. Bytes are moved and never reduced. */
+enum fsdprtDtype {
+  FSDPRT_F16 = 0,
+  FSDPRT_BF16 = 1,
+  FSDPRT_F32 = 2,
+  FSDPRT_F64 = 3,
+  FSDPRT_BYTES = 4
+};
+
+/* What a reduction does with the members' values, each rounded to the dtype:
+ * adds them; adds them multiplied by 1/size; adds them multiplied by the
+ * multiplier of the call. The multiplication comes first, the additions follow
+ * in the order of the members, and each step rounds once. */
+enum fsdprtReduction { FSDPRT_SUM = 0, FSDPRT_AVG = 1, FSDPRT_PREMUL = 2 };
+
+/* What compiled code calls. */
+#define FSDPRT_CALL(name, parameters)                                          \
+  FSDPRT_EXPORT fsdprtStatus name parameters;
+#include "fsdp/Runtime/RuntimeFunctions.def"
+
+/* An entry of an artefact. Arguments and results are densely packed row-major
+ * buffers in the order of the manifest; the caller allocates both (128-byte
+ * aligned, as fsdprtAlloc does) and keeps them until the entry has returned. */
+typedef fsdprtStatus (*fsdprtEntry)(fsdprtContext *context,
+                                    void *const *arguments,
+                                    void *const *results);
+
+/* An artefact is a shared library, the same file for every rank, that exports
+ *
+ *   const int32_t fsdprt_artefact_abi;          the FSDPRT_ABI_VERSION it needs
+ *   const char fsdprt_artefact_manifest[];      JSON, ends with a zero byte
+ *   fsdprtStatus fsdprt_entry_<name>(...);      an fsdprtEntry for each entry
+ */
+#define FSDPRT_ARTEFACT_ABI_SYMBOL "fsdprt_artefact_abi"
+#define FSDPRT_ARTEFACT_MANIFEST_SYMBOL "fsdprt_artefact_manifest"
+#define FSDPRT_ARTEFACT_ENTRY_PREFIX "fsdprt_entry_"
+
+/* One collective, as a trace sees it. Times are nanoseconds of a clock that all
+ * ranks of the world share; pointers die when the callback returns. */
+typedef struct fsdprtTraceEvent {
+  int64_t rank;
+  int64_t call;     /* counts the collectives of this rank, from 1 */
+  const char *kind; /* "all_gather", "reduce_scatter" or "all_reduce" */
+  const char *bucket;
+  int64_t bytes; /* of one rank's row */
+  int64_t beginNanoseconds;
+  int64_t endNanoseconds;
+} fsdprtTraceEvent;
+
+/* Called after each collective, on the thread of the rank. */
+typedef void (*fsdprtTrace)(void *user, const fsdprtTraceEvent *event);
+
+/* Zero-initialise, then set what matters. */
+typedef struct fsdprtOptions {
+  /* Extents of the grid of ranks; their product is the number of ranks, which
+   * are numbered row major. At most 15 axes. */
+  const int64_t *gridShape;
+  int32_t gridAxes;
+  /* How long a rank waits for the others in one collective or in fsdprtStart;
+   * 0 waits for ever. */
+  double timeoutSeconds;
+  /* Called for each collective of each rank, from its thread; may be null. */
+  fsdprtTrace trace;
+  void *traceUser;
+  /* For tests of a launcher: if stallCall is not 0, the thread of rank
+   * stallRank never comes back from its collective number stallCall (from 1).
+   */
+  int64_t stallRank;
+  int64_t stallCall;
+} fsdprtOptions;
+
+/* The FSDPRT_ABI_VERSION of the library. */
+FSDPRT_EXPORT int32_t fsdprtAbiVersion(void);
+
+/* Creates a world whose ranks are threads of this process, on the host. Writes
+ * one context per rank to contexts[0 .. product of gridShape - 1]. On failure
+ * writes none, and a sentence of at most messageSize - 1 bytes to `message`. */
+FSDPRT_EXPORT fsdprtStatus fsdprtCreateLocal(const fsdprtOptions *options,
+                                             fsdprtContext **contexts,
+                                             char *message,
+                                             int64_t messageSize);
+
+/* Waits until every rank of the world has called it and compares their plan
+ * hashes (any text); if two differ, every rank fails with a message that names
+ * both and the ranks that have them. Call once, before fsdprtRun. */
+FSDPRT_EXPORT fsdprtStatus fsdprtStart(fsdprtContext *context,
+                                       const char *planHash);
+
+/* Runs an entry. Buffers that the entry allocated and did not free are freed
+ * when it has returned, after a failure silently, else with FSDPRT_LEAK. */
+FSDPRT_EXPORT fsdprtStatus fsdprtRun(fsdprtContext *context, fsdprtEntry entry,
+                                     void *const *arguments,
+                                     void *const *results);
+
+/* The sentence that belongs to the context's failure, "" if there is none.
+ * Lives as long as the context. */
+FSDPRT_EXPORT const char *fsdprtMessage(const fsdprtContext *context);
+
+typedef struct fsdprtStatistics {
+  int64_t liveBytes;   /* allocated now, as asked for (without alignment) */
+  int64_t peakBytes;   /* the largest liveBytes so far */
+  int64_t liveBuffers; /* number of buffers behind liveBytes */
+  int64_t calls;       /* collectives so far */
+} fsdprtStatistics;
+
+FSDPRT_EXPORT void fsdprtGetStatistics(const fsdprtContext *context,
+                                       fsdprtStatistics *statistics);
+
+/* Makes the context's rank fail, and with it the world. `reason` is a sentence
+ * without a full stop. From any thread, as long as the context lives; the rank
+ * itself notices in its current or next call. */
+FSDPRT_EXPORT void fsdprtAbort(fsdprtContext *context, const char *reason);
+
+/* Frees the context and all of its buffers. No thread may still use it, and no
+ * other rank may be inside a collective with it. Null is allowed. */
+FSDPRT_EXPORT void fsdprtDestroy(fsdprtContext *context);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* FSDP_RUNTIME_RUNTIME_H */
