@@ -1,0 +1,117 @@
+//===- Fsdp.h - the dialect ---------------------------------------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_DIALECT_FSDP_H
+#define FSDP_DIALECT_FSDP_H
+
+#include "fsdp/Layout/Layout.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <optional>
+
+namespace mlir::fsdp {
+class ParamOp;
+class UnitOp;
+struct UnitGroup;
+
+/// What a value on the members' side of a local op holds.
+enum class MemberForm { Full, Shard };
+/// What a value on the bucket's side holds: L elements, or W rows of them.
+enum class BucketForm { Flat, Packed };
+} // namespace mlir::fsdp
+
+#include "fsdp/Dialect/FsdpEnums.h.inc"
+
+#include "fsdp/Dialect/FsdpDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "fsdp/Dialect/FsdpAttrs.h.inc"
+
+#include "fsdp/Dialect/FsdpInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "fsdp/Dialect/FsdpOps.h.inc"
+
+namespace mlir::fsdp {
+
+/// True for f16, bf16, f32 and f64, the dtypes that can be cast and reduced.
+bool isFloatDtype(Type type);
+/// True for the storage types that are gathered but never cast.
+bool isOpaqueDtype(Type type);
+/// Bytes of one element of a dtype of either kind.
+int64_t getDtypeBytes(Type type);
+
+/// A unit's place on its grid.
+struct UnitGroup {
+  DeviceGridOpInterface grid;
+  SmallVector<int64_t> gridShape;
+  SmallVector<int64_t> shardAxes;
+  SmallVector<int64_t> replicateAxes;
+
+  int64_t sizeOf(ArrayRef<int64_t> axes) const;
+  /// W, the number of ranks over which parameters are cut.
+  int64_t shardSize() const { return sizeOf(shardAxes); }
+  /// H, the number of replicas; 1 without replicate axes.
+  int64_t replicateSize() const { return sizeOf(replicateAxes); }
+
+  /// True if both form the same groups of ranks in the same order.
+  bool operator==(const UnitGroup &other) const;
+  bool operator!=(const UnitGroup &other) const { return !(*this == other); }
+};
+
+/// One member of a bucket with everything its symbol leads to.
+struct BucketMember {
+  ParamOp param;
+  Type wire; ///< the dtype in which it travels
+  ParamLayout layout;
+  Segment segment;
+};
+
+/// A bucket with its symbols resolved and its layout computed.
+struct ResolvedBucket {
+  BucketOp bucket;
+  UnitGroup group;
+  SmallVector<BucketMember> members;
+  BucketLayout layout;
+
+  /// Resolves `bucket`. Where that is impossible, fails after a call of
+  /// `emitError` for the one error; silently if none is given. Everything that
+  /// verifies resolves.
+  static FailureOr<ResolvedBucket>
+  get(BucketOp bucket, SymbolTableCollection &symbolTable,
+      function_ref<InFlightDiagnostic()> emitError = nullptr);
+
+  /// `tensor<WxL>` and `tensor<L>` of the wire dtype.
+  RankedTensorType getPackedType() const;
+  RankedTensorType getFlatType() const;
+  /// Type of member `index`'s shard or full tensor in its wire dtype.
+  RankedTensorType getMemberType(size_t index, MemberForm form) const;
+};
+
+/// Looks up the bucket of a local op or collective; null if there is none.
+BucketOp lookupBucket(BucketUserOpInterface op,
+                      SymbolTableCollection &symbolTable);
+/// Looks up `@unit::@param` from `from`; null if there is none.
+ParamOp lookupParam(Operation *from, SymbolRefAttr name,
+                    SymbolTableCollection &symbolTable);
+
+/// Attaches DeviceGridOpInterface to `shard.grid`.
+void registerShardGridExternalModel(DialectRegistry &registry);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_DIALECT_FSDP_H

@@ -1,0 +1,162 @@
+//===- FsdpDialect.cpp - the dialect, its dtypes and its grids ------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Dialect/Fsdp.h"
+
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+#include "fsdp/Dialect/FsdpDialect.cpp.inc"
+#include "fsdp/Dialect/FsdpEnums.cpp.inc"
+#include "fsdp/Dialect/FsdpInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "fsdp/Dialect/FsdpAttrs.cpp.inc"
+
+namespace {
+/// Every op of ours may stand in any function: a group of ranks runs one
+/// program, and inlining keeps the order in which a caller reaches its ops.
+struct FsdpInlinerInterface : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+  bool isLegalToInline(Region *, Region *, bool, IRMapping &) const final {
+    return true;
+  }
+};
+
+/// `shard.grid` as a grid of ours.
+struct ShardGridModel
+    : DeviceGridOpInterface::ExternalModel<ShardGridModel, shard::GridOp> {
+  SmallVector<int64_t> getGridShape(Operation *op) const {
+    return llvm::to_vector(cast<shard::GridOp>(op).getShape());
+  }
+  SmallVector<Value> createCoordinates(Operation *op, OpBuilder &builder,
+                                       Location loc,
+                                       ArrayRef<int64_t> axes) const {
+    if (axes.empty()) // upstream takes no axes as all axes
+      return {};
+    SmallVector<shard::GridAxis> gridAxes(axes.begin(), axes.end());
+    auto coordinates = shard::ProcessMultiIndexOp::create(
+        builder, loc, cast<shard::GridOp>(op).getSymName(), gridAxes);
+    return llvm::to_vector_of<Value>(coordinates.getResults());
+  }
+};
+} // namespace
+
+void FsdpDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "fsdp/Dialect/FsdpAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "fsdp/Dialect/FsdpOps.cpp.inc"
+      >();
+  addInterfaces<FsdpInlinerInterface>();
+}
+
+void mlir::fsdp::registerShardGridExternalModel(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, shard::ShardDialect *) {
+    shard::GridOp::attachInterface<ShardGridModel>(*context);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Dtypes
+//===----------------------------------------------------------------------===//
+
+bool mlir::fsdp::isFloatDtype(Type type) {
+  return isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type);
+}
+
+bool mlir::fsdp::isOpaqueDtype(Type type) {
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(type))
+    return true;
+  auto integer = dyn_cast<IntegerType>(type);
+  return integer && integer.isSignless() &&
+         llvm::is_contained({8u, 16u, 32u, 64u}, integer.getWidth());
+}
+
+int64_t mlir::fsdp::getDtypeBytes(Type type) {
+  return type.getIntOrFloatBitWidth() / 8;
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes on other dialects' ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() != getProfileAttrName())
+    return op->emitOpError("does not expect the attribute '")
+           << attribute.getName().getValue() << "'";
+  if (!isa<ModuleOp, UnitOp>(op))
+    return op->emitOpError("is neither a module nor a unit, but has '")
+           << getProfileAttrName() << "'";
+  auto profile = dyn_cast<StringAttr>(attribute.getValue());
+  if (!profile ||
+      !llvm::is_contained({"per_param", "stable", "grad_dtype"}, profile))
+    return op->emitOpError("expects '")
+           << getProfileAttrName()
+           << "' to be \"per_param\", \"stable\" or \"grad_dtype\", but it is "
+           << attribute.getValue();
+  return success();
+}
+
+/// Checks one `fsdp.*` attribute of an argument or result. That the symbol
+/// exists and that the type fits is checked by fsdp-verify-stage, which can
+/// look symbols up in constant time.
+static LogicalResult verifySignatureAttribute(Operation *op,
+                                              NamedAttribute attribute,
+                                              const Twine &place,
+                                              bool isArgument) {
+  StringRef name = attribute.getName().getValue();
+  if (name == FsdpDialect::getUniformAttrName()) {
+    if (isArgument && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("expects '")
+           << name << "' to be a unit attribute of an argument";
+  }
+  if (!llvm::is_contained({FsdpDialect::getShardAttrName(),
+                           FsdpDialect::getFullAttrName(),
+                           FsdpDialect::getShardGradAttrName(),
+                           FsdpDialect::getFullGradAttrName()},
+                          name))
+    return op->emitOpError("does not expect the attribute '")
+           << name << "' on " << place;
+  auto reference = dyn_cast<SymbolRefAttr>(attribute.getValue());
+  if (!reference || reference.getNestedReferences().size() != 1)
+    return op->emitOpError("expects '")
+           << name << "' of " << place
+           << " to name a parameter as @unit::@param, but it is "
+           << attribute.getValue();
+  return success();
+}
+
+LogicalResult FsdpDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                    unsigned index,
+                                                    NamedAttribute attribute) {
+  return verifySignatureAttribute(op, attribute, "argument " + Twine(index),
+                                  /*isArgument=*/true);
+}
+
+LogicalResult
+FsdpDialect::verifyRegionResultAttribute(Operation *op, unsigned,
+                                         unsigned index,
+                                         NamedAttribute attribute) {
+  return verifySignatureAttribute(op, attribute, "result " + Twine(index),
+                                  /*isArgument=*/false);
+}

@@ -1,0 +1,532 @@
+//===- FsdpOps.cpp - units, parameters and the unit ops -------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Dialect/Fsdp.h"
+
+#include "llvm/ADT/SmallBitVector.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+//===----------------------------------------------------------------------===//
+// Syntax: references to parameters
+//===----------------------------------------------------------------------===//
+
+/// Parses `@unit[@a, @b]`, and appends `@unit::@a`, `@unit::@b` to `refs`.
+static ParseResult parseUnitAndParams(OpAsmParser &parser,
+                                      FlatSymbolRefAttr &unit,
+                                      SmallVectorImpl<Attribute> &refs) {
+  if (parser.parseAttribute(unit))
+    return failure();
+  return parser.parseCommaSeparatedList(
+      OpAsmParser::Delimiter::Square, [&]() -> ParseResult {
+        FlatSymbolRefAttr param;
+        if (parser.parseAttribute(param))
+          return failure();
+        refs.push_back(SymbolRefAttr::get(unit.getRootReference(), {param}));
+        return success();
+      });
+}
+
+/// Prints the leaves of `refs`, which share a root, as `[@a, @b]`.
+static void printParams(OpAsmPrinter &printer, ArrayRef<Attribute> refs) {
+  printer << '[';
+  llvm::interleaveComma(refs, printer, [&](Attribute ref) {
+    printer.printSymbolName(
+        cast<SymbolRefAttr>(ref).getLeafReference().getValue());
+  });
+  printer << ']';
+}
+
+/// One unit, possibly without parameters.
+static ParseResult parseUnitParamRefs(OpAsmParser &parser,
+                                      FlatSymbolRefAttr &unit,
+                                      ArrayAttr &params) {
+  SmallVector<Attribute> refs;
+  if (parseUnitAndParams(parser, unit, refs))
+    return failure();
+  params = parser.getBuilder().getArrayAttr(refs);
+  return success();
+}
+
+static void printUnitParamRefs(OpAsmPrinter &printer, Operation *,
+                               FlatSymbolRefAttr unit, ArrayAttr params) {
+  printer << unit;
+  printParams(printer, params.getValue());
+}
+
+/// `@layer0[@norm, @wq], @layer1[@x]`: neighbours of one unit share brackets.
+static ParseResult parseParamRefs(OpAsmParser &parser, ArrayAttr &members) {
+  SmallVector<Attribute> refs;
+  if (parser.parseCommaSeparatedList([&] {
+        FlatSymbolRefAttr unit;
+        return parseUnitAndParams(parser, unit, refs);
+      }))
+    return failure();
+  members = parser.getBuilder().getArrayAttr(refs);
+  return success();
+}
+
+static void printParamRefs(OpAsmPrinter &printer, Operation *,
+                           ArrayAttr members) {
+  ArrayRef<Attribute> rest = members.getValue();
+  for (bool first = true; !rest.empty(); first = false) {
+    StringAttr unit = cast<SymbolRefAttr>(rest.front()).getRootReference();
+    ArrayRef<Attribute> ofUnit = rest.take_while([&](Attribute ref) {
+      return cast<SymbolRefAttr>(ref).getRootReference() == unit;
+    });
+    printer << (first ? "" : ", ");
+    printer.printSymbolName(unit);
+    printParams(printer, ofUnit);
+    rest = rest.drop_front(ofUnit.size());
+  }
+}
+
+/// A byte bucket's wire type is written `bytes` and stored as i8.
+static ParseResult parseWireType(OpAsmParser &parser, TypeAttr &wire) {
+  Type type = parser.getBuilder().getI8Type();
+  if (failed(parser.parseOptionalKeyword("bytes"))) {
+    if (parser.parseType(type))
+      return failure();
+  }
+  wire = TypeAttr::get(type);
+  return success();
+}
+
+static void printWireType(OpAsmPrinter &printer, Operation *, TypeAttr wire) {
+  if (wire.getValue().isInteger(8))
+    printer << "bytes";
+  else
+    printer << wire.getValue();
+}
+
+/// `sum`, `avg` or `premul 0.25`.
+static ParseResult parseReduceOp(OpAsmParser &parser, ReduceOpAttr &reduction,
+                                 FloatAttr &multiplier) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<ReduceOp> value = symbolizeReduceOp(keyword);
+  if (!value)
+    return parser.emitError(loc, "expected 'sum', 'avg' or 'premul', but got '")
+           << keyword << "'";
+  reduction = ReduceOpAttr::get(parser.getContext(), *value);
+  if (*value != ReduceOp::premul)
+    return success();
+  return parser.parseAttribute(multiplier, parser.getBuilder().getF64Type());
+}
+
+static void printReduceOp(OpAsmPrinter &printer, Operation *,
+                          ReduceOpAttr reduction, FloatAttr multiplier) {
+  printer << stringifyReduceOp(reduction.getValue());
+  if (multiplier) {
+    printer << ' ';
+    printer.printAttributeWithoutType(multiplier);
+  }
+}
+
+#define GET_OP_CLASSES
+#include "fsdp/Dialect/FsdpOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Shared checks
+//===----------------------------------------------------------------------===//
+
+/// Checks that the entries of `precision` are dtypes that can be reduced;
+/// `opaque`, if given, is allowed as param dtype too.
+static LogicalResult verifyPrecision(Operation *op, const Twine &what,
+                                     PrecisionAttr precision,
+                                     Type opaque = {}) {
+  if (!precision)
+    return success();
+  std::pair<StringRef, Type> entries[] = {{"param", precision.getParam()},
+                                          {"reduce", precision.getReduce()},
+                                          {"grad", precision.getGrad()}};
+  for (auto [name, type] : entries)
+    if (type && !isFloatDtype(type) && !(name == "param" && type == opaque))
+      return op->emitOpError()
+             << what << " has the " << name << " dtype " << type
+             << ", expected the floating-point dtype f16, bf16, f32 or f64";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// UnitOp
+//===----------------------------------------------------------------------===//
+
+int64_t UnitGroup::sizeOf(ArrayRef<int64_t> axes) const {
+  int64_t size = 1;
+  for (int64_t axis : axes)
+    size *= gridShape[axis];
+  return size;
+}
+
+bool UnitGroup::operator==(const UnitGroup &other) const {
+  return grid == other.grid && shardAxes == other.shardAxes &&
+         replicateAxes == other.replicateAxes;
+}
+
+/// Shard and replicate axes of `unit` on a grid of `gridRank` axes. Without
+/// shard axes in the IR, they are all axes that are not replicate axes.
+static std::pair<SmallVector<int64_t>, SmallVector<int64_t>>
+getAxes(UnitOp unit, int64_t gridRank) {
+  SmallVector<int64_t> shard, replicate;
+  if (auto axes = unit.getReplicateAxes())
+    replicate.assign(axes->begin(), axes->end());
+  if (auto axes = unit.getShardAxes())
+    shard.assign(axes->begin(), axes->end());
+  else
+    for (int64_t axis = 0; axis < gridRank; ++axis)
+      if (!llvm::is_contained(replicate, axis))
+        shard.push_back(axis);
+  return {shard, replicate};
+}
+
+/// The op that the unit names as its grid. The unit is a symbol table itself,
+/// so the look-up starts at its parent.
+static Operation *lookupGrid(UnitOp unit, SymbolTableCollection &symbolTable) {
+  return symbolTable.lookupNearestSymbolFrom(unit->getParentOp(),
+                                             unit.getGridAttr());
+}
+
+FailureOr<UnitGroup> UnitOp::getGroup(SymbolTableCollection &symbolTable) {
+  auto grid =
+      dyn_cast_or_null<DeviceGridOpInterface>(lookupGrid(*this, symbolTable));
+  if (!grid)
+    return failure();
+  UnitGroup group;
+  group.grid = grid;
+  group.gridShape = grid.getGridShape();
+  int64_t gridRank = group.gridShape.size();
+  std::tie(group.shardAxes, group.replicateAxes) = getAxes(*this, gridRank);
+  for (int64_t size : group.gridShape)
+    if (size <= 0)
+      return failure();
+  for (int64_t axis :
+       llvm::concat<const int64_t>(group.shardAxes, group.replicateAxes))
+    if (axis < 0 || axis >= gridRank)
+      return failure();
+  return group;
+}
+
+LogicalResult UnitOp::verifyRegions() {
+  auto name = [&] { return "unit '" + getSymName().str() + "'"; };
+  // C5
+  for (Operation &op : *getBody().begin())
+    if (!isa<ParamOp>(op))
+      return (emitOpError() << name() << " may hold fsdp.param ops only")
+                 .attachNote(op.getLoc())
+             << "but holds '" << op.getName() << "'";
+  if (getParams().empty())
+    return emitOpError() << name() << " has no parameter";
+  // C3
+  if (failed(verifyPrecision(*this, name(), getPrecisionAttr())))
+    return failure();
+  // C4
+  if (std::optional<APFloat> factor = getDivideFactor())
+    if (!factor->isFinite() || factor->isNegative() || factor->isZero())
+      return emitOpError() << name() << " has the divide factor "
+                           << getDivideFactorAttr()
+                           << ", expected a positive finite one";
+  return success();
+}
+
+LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  auto name = [&] { return "unit '" + getSymName().str() + "'"; };
+  // C1
+  Operation *op = lookupGrid(*this, symbolTable);
+  if (!op)
+    return emitOpError() << name() << " stands on the unknown grid "
+                         << getGridAttr();
+  auto grid = dyn_cast<DeviceGridOpInterface>(op);
+  if (!grid)
+    return (emitOpError() << name() << " stands on " << getGridAttr()
+                          << ", which is not a grid")
+               .attachNote(op->getLoc())
+           << "it is '" << op->getName() << "'";
+  SmallVector<int64_t> shape = grid.getGridShape();
+  int64_t ranks = 1;
+  for (auto [axis, size] : llvm::enumerate(shape)) {
+    if (ShapedType::isDynamic(size) || size <= 0)
+      return (emitOpError() << name() << " needs a grid of static, positive "
+                            << "sizes, but axis " << axis << " of "
+                            << getGridAttr() << " is "
+                            << (ShapedType::isDynamic(size)
+                                    ? std::string("dynamic")
+                                    : std::to_string(size)))
+                 .attachNote(op->getLoc())
+             << "the grid";
+    if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > INT32_MAX)
+      return emitOpError() << name() << " stands on " << getGridAttr()
+                           << ", which has more than 2^31 ranks";
+  }
+  // C2
+  int64_t gridRank = shape.size();
+  auto [shard, replicate] = getAxes(*this, gridRank);
+  llvm::SmallBitVector seen(gridRank);
+  for (int64_t axis : llvm::concat<const int64_t>(shard, replicate)) {
+    if (axis < 0 || axis >= gridRank)
+      return emitOpError() << name() << " names axis " << axis
+                           << " in its axes, but " << getGridAttr() << " has "
+                           << gridRank;
+    if (seen.test(axis))
+      return emitOpError() << name() << " names axis " << axis
+                           << " twice in its axes";
+    seen.set(axis);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ParamOp
+//===----------------------------------------------------------------------===//
+
+UnitOp ParamOp::getUnit() { return cast<UnitOp>((*this)->getParentOp()); }
+
+bool ParamOp::isOpaque() { return isOpaqueDtype(getStorageType()); }
+
+/// The first of `own`'s and the unit's entry that is given, else `otherwise`.
+static Type inherit(ParamOp param, Type (PrecisionAttr::*entry)() const,
+                    Type otherwise) {
+  for (PrecisionAttr precision :
+       {param.getPrecisionAttr(), param.getUnit().getPrecisionAttr()})
+    if (precision)
+      if (Type type = (precision.*entry)())
+        return type;
+  return otherwise;
+}
+
+Type ParamOp::getParamType() {
+  if (isOpaque())
+    return getStorageType();
+  return inherit(*this, &PrecisionAttr::getParam, getStorageType());
+}
+
+Type ParamOp::getGradType() {
+  if (isOpaque())
+    return {};
+  return inherit(*this, &PrecisionAttr::getGrad, getStorageType());
+}
+
+Type ParamOp::getReduceType() {
+  PrecisionAttr precision = getPrecisionAttr();
+  if (isOpaque() || !precision || !precision.getParam() || !precision.getGrad())
+    return {};
+  return precision.getReduce();
+}
+
+std::optional<ParamLayout> ParamOp::getLayout(int64_t ranks) {
+  return ParamLayout::get(getFullType().getShape().vec(), getShardDimension(),
+                          ranks);
+}
+
+RankedTensorType ParamOp::getShardType(int64_t ranks, Type elementType) {
+  SmallVector<int64_t> shape = llvm::to_vector(getFullType().getShape());
+  int64_t &size = shape[getShardDimension()];
+  size = size / ranks + (size % ranks != 0);
+  return RankedTensorType::get(shape,
+                               elementType ? elementType : getStorageType());
+}
+
+LogicalResult ParamOp::verify() {
+  auto name = [&] { return "parameter '" + getSymName().str() + "'"; };
+  RankedTensorType type = getFullType();
+  // C1
+  if (type.getRank() == 0)
+    return emitOpError() << name() << " has rank 0, expected rank 1 or more: "
+                         << "declare it as tensor<1x" << type.getElementType()
+                         << ">";
+  if (!type.hasStaticShape())
+    return emitOpError() << name() << " has the type " << type
+                         << ", expected a static shape";
+  if (type.getEncoding())
+    return emitOpError() << name() << " has the type " << type
+                         << ", expected no encoding";
+  // C2
+  Type storage = type.getElementType();
+  if (!isFloatDtype(storage) && !isOpaqueDtype(storage))
+    return emitOpError() << name() << " has the element type " << storage
+                         << ", expected f16, bf16, f32, f64, i8, i16, i32, "
+                            "i64, f8E4M3FN or f8E5M2";
+  // C3
+  int64_t dim = getShardDimension();
+  if (dim < 0 || dim >= type.getRank())
+    return emitOpError() << name() << " has shard_dim " << dim
+                         << ", expected a dimension of " << type;
+  // C4
+  if (isOpaque() && !getFrozen())
+    return emitOpError() << name() << " has the element type " << storage
+                         << ", which cannot be reduced, expected it to be "
+                            "frozen";
+  // C5
+  if (failed(verifyPrecision(*this, name(), getPrecisionAttr(),
+                             isOpaque() ? storage : Type())))
+    return failure();
+  // C6: the layout over one rank counts the elements.
+  if (!getLayout(1))
+    return emitOpError() << name() << " has the type " << type
+                         << ", which is too large: expected fewer than 2^62 "
+                            "elements";
+  return success();
+}
+
+ParamOp mlir::fsdp::lookupParam(Operation *from, SymbolRefAttr name,
+                                SymbolTableCollection &symbolTable) {
+  auto unit = symbolTable.lookupNearestSymbolFrom<UnitOp>(
+      from, name.getRootReference());
+  if (!unit || name.getNestedReferences().size() != 1)
+    return {};
+  return dyn_cast_or_null<ParamOp>(
+      symbolTable.lookupSymbolIn(unit, name.getLeafReference()));
+}
+
+//===----------------------------------------------------------------------===//
+// UnshardOp and ReduceGradsOp
+//===----------------------------------------------------------------------===//
+
+/// An op that makes its results by communication: dead when unused, but never
+/// merged, hoisted or sunk.
+static void
+addAllocateEffects(Operation *op,
+                   SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpResult result : op->getResults())
+    effects.emplace_back(MemoryEffects::Allocate::get(), result);
+}
+
+void UnshardOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addAllocateEffects(*this, effects);
+}
+
+void ReduceGradsOp::getEffects(
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addAllocateEffects(*this, effects);
+}
+
+/// The unit that `op` names, with its group; fails with an error.
+template <typename OpTy>
+static FailureOr<std::pair<UnitOp, UnitGroup>>
+resolveUnit(OpTy op, SymbolTableCollection &symbolTable) {
+  auto unit = symbolTable.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
+  if (!unit)
+    return op.emitOpError("names the unknown unit ") << op.getUnitAttr();
+  FailureOr<UnitGroup> group = unit.getGroup(symbolTable);
+  if (failed(group))
+    return op.emitOpError("names the unit ")
+           << op.getUnitAttr() << ", whose grid or axes are not valid";
+  return std::make_pair(unit, *group);
+}
+
+/// "parameter 'wq' of unit 'layer0'".
+static std::string describe(ParamOp param) {
+  return "parameter '" + param.getSymName().str() + "' of unit '" +
+         param.getUnit().getSymName().str() + "'";
+}
+
+/// Checks that the `what` (operand or result) for `param` is of type
+/// `expected`.
+static LogicalResult verifyType(Operation *op, StringRef what, ParamOp param,
+                                Type actual, Type expected) {
+  if (actual == expected)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError()
+                            << what << " for " << describe(param) << " is "
+                            << actual << ", expected " << expected;
+  diag.attachNote(param.getLoc()) << "declared here";
+  return diag;
+}
+
+/// Checks that there are `expected` operands and results.
+static LogicalResult verifyCounts(Operation *op, UnitOp unit, size_t expected) {
+  if (op->getNumOperands() == expected && op->getNumResults() == expected)
+    return success();
+  return op->emitOpError("expects ")
+         << expected << " operands and results for unit '" << unit.getSymName()
+         << "', but got " << op->getNumOperands() << " and "
+         << op->getNumResults();
+}
+
+LogicalResult UnshardOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  // C1
+  auto resolved = resolveUnit(*this, symbolTable);
+  if (failed(resolved))
+    return failure();
+  auto [unit, group] = *resolved;
+  // C2
+  SmallVector<ParamOp> params = llvm::to_vector(unit.getParams());
+  if (failed(verifyCounts(*this, unit, params.size())))
+    return failure();
+  int64_t ranks = group.shardSize();
+  for (auto [param, shard, full] :
+       llvm::zip_equal(params, getShards(), getFull())) {
+    // C3
+    if (failed(verifyType(*this, "operand", param, shard.getType(),
+                          param.getShardType(ranks))))
+      return failure();
+    // C4
+    if (failed(verifyType(*this, "result", param, full.getType(),
+                          param.getFullType().clone(param.getParamType()))))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult
+ReduceGradsOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  // C1
+  auto resolved = resolveUnit(*this, symbolTable);
+  if (failed(resolved))
+    return failure();
+  auto [unit, group] = *resolved;
+  SmallVector<ParamOp> params;
+  DenseSet<Attribute> seen;
+  for (auto name : getParams().getAsRange<SymbolRefAttr>()) {
+    ParamOp param;
+    if (name.getNestedReferences().size() == 1 &&
+        name.getRootReference() == unit.getSymNameAttr())
+      param = dyn_cast_or_null<ParamOp>(
+          symbolTable.lookupSymbolIn(unit, name.getLeafReference()));
+    if (!param)
+      return emitOpError("names '")
+             << name.getLeafReference().getValue() << "', but unit '"
+             << unit.getSymName() << "' has no parameter of that name";
+    // C2
+    if (!seen.insert(name).second)
+      return emitOpError("names ") << describe(param) << " twice";
+    if (param.getFrozen())
+      return (emitOpError("names ")
+              << describe(param) << ", which is frozen and has no gradient")
+                 .attachNote(param.getLoc())
+             << "declared here";
+    params.push_back(param);
+  }
+  // C3
+  if (failed(verifyCounts(*this, unit, params.size())))
+    return failure();
+  int64_t ranks = group.shardSize();
+  for (auto [param, gradient, shard] :
+       llvm::zip_equal(params, getGradients(), getShards())) {
+    // C4
+    auto type = cast<RankedTensorType>(gradient.getType());
+    if (!isFloatDtype(type.getElementType()))
+      return emitOpError("gradient for ")
+             << describe(param) << " is " << type
+             << ", expected a floating-point dtype: f16, bf16, f32 or f64";
+    if (failed(verifyType(*this, "gradient", param, type,
+                          param.getFullType().clone(type.getElementType()))))
+      return failure();
+    // C5
+    if (failed(verifyType(*this, "result", param, shard.getType(),
+                          param.getShardType(ranks, param.getGradType()))))
+      return failure();
+  }
+  return success();
+}

@@ -1,0 +1,26 @@
+"""The regression tests: IR in, IR or a run's results out."""
+
+import os
+
+import lit.formats
+from lit.llvm import llvm_config
+
+config.name = "fsdp-opt"
+config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "oracle"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.fsdp_obj_root, "test")
+
+# The interpreter that has Debian's NumPy.
+config.substitutions.append(("%python", "/usr/bin/python3"))
+config.substitutions.append(("%src", config.fsdp_src_root))
+config.substitutions.append(("%build", config.fsdp_obj_root))
+
+llvm_config.use_default_substitutions()
+bin_dir = os.path.join(config.fsdp_obj_root, "bin")
+llvm_config.with_environment("PATH", bin_dir, append_path=True)
+llvm_config.add_tool_substitutions(
+    ["fsdp-opt", "fsdp-compile", "fsdp-run", "not", "split-file"],
+    [bin_dir, config.llvm_tools_dir],
+)

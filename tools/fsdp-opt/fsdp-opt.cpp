@@ -1,0 +1,32 @@
+//===- fsdp-opt.cpp - runs passes on IR files -----------------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Dialect/Fsdp.h"
+
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  registry.insert<mlir::fsdp::FsdpDialect>();
+  mlir::fsdp::registerShardGridExternalModel(registry);
+  mlir::registerAllPasses();
+
+  // Ops of any other dialect pass through, so unregistered ones are allowed
+  // unless the command line says otherwise: a later flag wins.
+  llvm::SmallVector<char *> arguments(argv, argv + argc);
+  char allow[] = "--allow-unregistered-dialect";
+  arguments.insert(arguments.begin() + 1, allow);
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(arguments.size(), arguments.data(),
+                        "sharded data-parallel optimiser\n", registry));
+}
