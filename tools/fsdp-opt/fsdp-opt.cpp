@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Dialect/Fsdp.h"
+#include "fsdp/Transforms/Passes.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -20,6 +21,7 @@ int main(int argc, char **argv) {
   registry.insert<mlir::fsdp::FsdpDialect>();
   mlir::fsdp::registerShardGridExternalModel(registry);
   mlir::registerAllPasses();
+  mlir::fsdp::registerFsdpTransformsPasses();
 
   // Ops of any other dialect pass through, so unregistered ones are allowed
   // unless the command line says otherwise: a later flag wins.
