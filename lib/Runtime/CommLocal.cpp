@@ -1,0 +1,428 @@
+//===- CommLocal.cpp - ranks that are threads of one process --------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A collective is a meeting of the threads of one group. It has phases:
+//
+//   1. arrive   each member leaves its call and its buffers. The last one to
+//               arrive compares the calls. Only here may a member wait too
+//               long, find the world aborted, or learn that the ranks disagree.
+//   2. work     each member reads the buffers of all and writes its own result,
+//               so that the reduction is as parallel as the group.
+//   3. leave    nobody leaves before all have finished, because whoever leaves
+//               may free the buffer that another one still reads.
+//
+// Phases 2 and 3 wait for nothing but arithmetic on memory, always end, and
+// therefore know no timeout; an abort that comes in between takes effect in the
+// next call. An all_reduce has one barrier more, between its two halves: reduce
+// one's own slice, then collect the slices of the others.
+//
+// One mutex guards the whole world: a meeting costs microseconds and moves
+// megabytes, and a report of what every rank is doing needs them all at once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CommLocal.h"
+
+#include "Reduction.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <numeric>
+
+using namespace fsdprt;
+
+namespace {
+
+/// What a rank is doing, for the report of a timeout.
+struct Activity {
+  enum State {
+    NotStarted,
+    Starting,
+    Outside,
+    InCollective,
+    Left
+  } state = NotStarted;
+  Call last; ///< number 0: none yet
+};
+
+std::string describe(const Activity &activity) {
+  std::string last = ", no call yet";
+  if (activity.last.number != 0)
+    last = ", last was " + describe(activity.last);
+  switch (activity.state) {
+  case Activity::NotStarted:
+    return "not started";
+  case Activity::Starting:
+    return "waiting in the comparison of plan hashes";
+  case Activity::Outside:
+    return "not in a collective" + last;
+  case Activity::InCollective: {
+    std::string axes;
+    for (int32_t axis : activity.last.axes)
+      axes += (axes.empty() ? "" : ", ") + std::to_string(axis);
+    return "waiting in " + describe(activity.last) + ", over grid axes [" +
+           axes + "]";
+  }
+  case Activity::Left:
+    return "out of its entry" + last;
+  }
+  return "";
+}
+
+/// "rank 1", "ranks 0, 2-63".
+std::string describe(const std::vector<int64_t> &ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0, next; i < ranks.size(); i = next) {
+    for (next = i + 1;
+         next < ranks.size() && ranks[next] == ranks[next - 1] + 1;)
+      ++next;
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+    if (next - i > 1)
+      text += (next - i == 2 ? ", " : "-") + std::to_string(ranks[next - 1]);
+  }
+  return text;
+}
+
+/// One member's part in a meeting.
+struct Arrival {
+  Call call;
+  std::string planHash; ///< of the meeting in `start`
+  const void *send = nullptr;
+  void *receive = nullptr;
+};
+
+/// Ranks that meet, time and again.
+struct Group {
+  std::vector<int64_t> members;
+  std::vector<Arrival> arrivals; ///< one per member
+  size_t arrived = 0;
+  uint64_t barriers = 0; ///< barriers passed so far
+  std::condition_variable changed;
+
+  explicit Group(std::vector<int64_t> ranks)
+      : members(std::move(ranks)), arrivals(members.size()) {}
+};
+
+/// What all ranks share.
+class World {
+public:
+  World(const Grid &grid, double timeoutSeconds)
+      : grid(grid), timeoutSeconds(timeoutSeconds), activities(grid.ranks()) {}
+
+  /// Phase 1. `check` compares the arrivals of the group, on the last thread to
+  /// arrive. A failure is the failure of the world.
+  template <typename Check>
+  Status arrive(Group &group, int64_t rank, Arrival arrival, Check check);
+
+  /// Waits until all members of a group that has met are here.
+  void barrier(Group &group);
+
+  Group &groupOf(const std::vector<int32_t> &axes, int64_t rank);
+  Group &everyone();
+  void setActivity(int64_t rank, Activity activity);
+  void setState(int64_t rank, Activity::State state);
+  Status status();
+  void abort(const Status &status);
+
+private:
+  void abortLocked(const Status &status);
+  std::string report() const;
+
+  const Grid grid;
+  const double timeoutSeconds;
+  std::mutex mutex;
+  Status failure;
+  std::vector<Activity> activities;
+  std::map<std::vector<int64_t>, std::unique_ptr<Group>> groups;
+};
+
+Group &World::groupOf(const std::vector<int32_t> &axes, int64_t rank) {
+  std::vector<int64_t> members = grid.group(axes, rank);
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<Group> &group = groups[members];
+  if (!group)
+    group = std::make_unique<Group>(std::move(members));
+  return *group;
+}
+
+Group &World::everyone() {
+  std::vector<int32_t> axes(grid.shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  return groupOf(axes, 0);
+}
+
+void World::setActivity(int64_t rank, Activity activity) {
+  std::lock_guard<std::mutex> lock(mutex);
+  activities[rank] = std::move(activity);
+}
+
+void World::setState(int64_t rank, Activity::State state) {
+  std::lock_guard<std::mutex> lock(mutex);
+  activities[rank].state = state;
+}
+
+Status World::status() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return failure;
+}
+
+void World::abort(const Status &status) {
+  std::lock_guard<std::mutex> lock(mutex);
+  abortLocked(status);
+}
+
+void World::abortLocked(const Status &status) {
+  if (failure.failed())
+    return;
+  failure = status;
+  for (auto &[members, group] : groups)
+    group->changed.notify_all();
+}
+
+/// Ranks that do the same share one clause.
+std::string World::report() const {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> clauses;
+  for (size_t rank = 0; rank < activities.size(); ++rank) {
+    std::string text = describe(activities[rank]);
+    auto clause = std::find_if(clauses.begin(), clauses.end(),
+                               [&](auto &c) { return c.first == text; });
+    if (clause == clauses.end())
+      clause = clauses.insert(clauses.end(), {text, {}});
+    clause->second.push_back(rank);
+  }
+  std::string result;
+  for (auto &[text, ranks] : clauses)
+    result += (result.empty() ? "" : "; ") + describe(ranks) + ": " + text;
+  return result;
+}
+
+template <typename Check>
+Status World::arrive(Group &group, int64_t rank, Arrival arrival, Check check) {
+  std::unique_lock<std::mutex> lock(mutex);
+  if (failure.failed())
+    return failure;
+  size_t index = std::find(group.members.begin(), group.members.end(), rank) -
+                 group.members.begin();
+  group.arrivals[index] = std::move(arrival);
+  if (++group.arrived == group.members.size()) {
+    if (Status status = check(group); status.failed()) {
+      abortLocked(status);
+      return failure;
+    }
+    group.arrived = 0;
+    ++group.barriers;
+    group.changed.notify_all();
+    return {};
+  }
+  const uint64_t barrier = group.barriers;
+  auto met = [&] { return group.barriers != barrier; };
+  auto over = [&] { return met() || failure.failed(); };
+  if (timeoutSeconds <= 0) {
+    group.changed.wait(lock, over);
+  } else if (!group.changed.wait_for(
+                 lock, std::chrono::duration<double>(timeoutSeconds), over)) {
+    char seconds[32];
+    std::snprintf(seconds, sizeof(seconds), "%g", timeoutSeconds);
+    abortLocked(
+        {FSDPRT_TIMEOUT, std::string("timeout: no end of a collective after ") +
+                             seconds + " s: " + report()});
+  }
+  // A group that has met goes on, whatever happened since: its other members
+  // are at work on this one's buffers.
+  return met() ? Status() : failure;
+}
+
+void World::barrier(Group &group) {
+  std::unique_lock<std::mutex> lock(mutex);
+  if (++group.arrived == group.members.size()) {
+    group.arrived = 0;
+    ++group.barriers;
+    group.changed.notify_all();
+    return;
+  }
+  const uint64_t barrier = group.barriers;
+  group.changed.wait(lock, [&] { return group.barriers != barrier; });
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+char *row(void *data, int64_t index, int64_t bytes) {
+  return static_cast<char *>(data) + index * bytes;
+}
+
+const char *row(const void *data, int64_t index, int64_t bytes) {
+  return static_cast<const char *>(data) + index * bytes;
+}
+
+void copy(void *to, const void *from, int64_t bytes) {
+  if (to != from)
+    std::memcpy(to, from, bytes);
+}
+
+/// The arithmetic that a call asks for in a group of `members`.
+Reduction reductionOf(const Call &call, int64_t members) {
+  Reduction reduction = {call.dtype, false, 1, call.accumulate};
+  if (call.reduction == FSDPRT_PREMUL) {
+    reduction.multiply = true;
+    reduction.multiplier = roundTo(call.dtype, call.multiplier);
+  } else if (call.reduction == FSDPRT_AVG && members > 1) {
+    reduction.multiply = true;
+    reduction.multiplier = roundTo(call.dtype, 1.0 / double(members));
+  }
+  return reduction;
+}
+
+/// Reduces elements [begin, end) of row `index` of every member's send buffer
+/// to `result`.
+void reduceSlice(const Group &group, const Call &call, int64_t index,
+                 int64_t begin, int64_t end, void *result) {
+  const int64_t element = sizeOf(call.dtype);
+  std::vector<const void *> rows;
+  for (const Arrival &member : group.arrivals)
+    rows.push_back(row(member.send, index * call.count + begin, element));
+  const int64_t members = rows.size();
+  reduceRows(reductionOf(call, members), rows.data(), members, end - begin,
+             result);
+}
+
+class CommLocal final : public Communicator {
+public:
+  CommLocal(std::shared_ptr<World> world, int64_t rank)
+      : world(std::move(world)), rank(rank) {}
+
+  Status start(const std::string &planHash) override;
+  Status collective(const Call &call, const void *send, void *receive) override;
+  void enterRun() override { world->setState(rank, Activity::Outside); }
+  void leaveRun() override { world->setState(rank, Activity::Left); }
+  Status worldStatus() override { return world->status(); }
+  void abort(const Status &status) override { world->abort(status); }
+
+private:
+  const std::shared_ptr<World> world;
+  const int64_t rank;
+};
+
+Status comparePlanHashes(const Group &group) {
+  for (size_t i = 1; i < group.arrivals.size(); ++i) {
+    const std::string &first = group.arrivals[0].planHash;
+    const std::string &other = group.arrivals[i].planHash;
+    if (first == other)
+      continue;
+    // Name everybody on the two sides: with one stale artefact among many, the
+    // side with one rank is the one to look at.
+    std::vector<int64_t> withFirst, withOther;
+    for (size_t j = 0; j < group.arrivals.size(); ++j) {
+      if (group.arrivals[j].planHash == first)
+        withFirst.push_back(group.members[j]);
+      else if (group.arrivals[j].planHash == other)
+        withOther.push_back(group.members[j]);
+    }
+    return {FSDPRT_PLAN_HASH_MISMATCH, "plan hash differs between ranks: '" +
+                                           first + "' on " +
+                                           describe(withFirst) + ", '" + other +
+                                           "' on " + describe(withOther)};
+  }
+  return {};
+}
+
+Status compareCalls(const Group &group) {
+  for (size_t i = 1; i < group.arrivals.size(); ++i) {
+    const Call &first = group.arrivals[0].call, &other = group.arrivals[i].call;
+    if (!agree(first, other))
+      return {FSDPRT_RANKS_DISAGREE,
+              "ranks disagree: rank " + std::to_string(group.members[0]) +
+                  " is at " + describe(first) + "; rank " +
+                  std::to_string(group.members[i]) + " is at " +
+                  describe(other)};
+  }
+  return {};
+}
+
+Status CommLocal::start(const std::string &planHash) {
+  world->setState(rank, Activity::Starting);
+  Arrival arrival;
+  arrival.planHash = planHash;
+  Status status = world->arrive(world->everyone(), rank, std::move(arrival),
+                                comparePlanHashes);
+  if (!status.failed())
+    world->setState(rank, Activity::Outside);
+  return status;
+}
+
+Status CommLocal::collective(const Call &call, const void *send,
+                             void *receive) {
+  world->setActivity(rank, {Activity::InCollective, call});
+  // Nothing to move: nobody has to wait, and all ranks have the same layout.
+  if (call.count == 0) {
+    world->setState(rank, Activity::Outside);
+    return {};
+  }
+
+  Group &group = world->groupOf(call.axes, rank);
+  if (Status status =
+          world->arrive(group, rank, {call, {}, send, receive}, compareCalls);
+      status.failed())
+    return status;
+
+  const int64_t members = group.members.size();
+  const int64_t index =
+      std::find(group.members.begin(), group.members.end(), rank) -
+      group.members.begin();
+  const int64_t rowBytes = call.count * sizeOf(call.dtype);
+  switch (call.kind) {
+  case CollectiveKind::AllGather:
+    // Start with one's own row, so that the members do not all read the same
+    // one at the same time.
+    for (int64_t i = 0; i < members; ++i) {
+      int64_t from = (index + i) % members;
+      copy(row(receive, from, rowBytes), group.arrivals[from].send, rowBytes);
+    }
+    break;
+  case CollectiveKind::ReduceScatter:
+    reduceSlice(group, call, index, 0, call.count, receive);
+    break;
+  case CollectiveKind::AllReduce: {
+    // Slice i is read by member i alone before the barrier, so that it may be
+    // overwritten in place; after it member i alone writes its own buffer.
+    const int64_t slice = (call.count + members - 1) / members;
+    auto begin = [&](int64_t i) { return std::min(i * slice, call.count); };
+    const int64_t element = sizeOf(call.dtype);
+    reduceSlice(group, call, 0, begin(index), begin(index + 1),
+                row(receive, begin(index), element));
+    world->barrier(group);
+    for (int64_t i = 1; i < members; ++i) {
+      int64_t from = (index + i) % members;
+      copy(row(receive, begin(from), element),
+           row(group.arrivals[from].receive, begin(from), element),
+           (begin(from + 1) - begin(from)) * element);
+    }
+    break;
+  }
+  }
+  world->barrier(group);
+  world->setState(rank, Activity::Outside);
+  return {};
+}
+
+} // namespace
+
+std::vector<std::unique_ptr<Communicator>>
+fsdprt::createLocalCommunicators(const Grid &grid, double timeoutSeconds) {
+  auto world = std::make_shared<World>(grid, timeoutSeconds);
+  std::vector<std::unique_ptr<Communicator>> result;
+  for (int64_t rank = 0; rank < grid.ranks(); ++rank)
+    result.push_back(std::make_unique<CommLocal>(world, rank));
+  return result;
+}

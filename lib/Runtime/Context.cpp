@@ -1,0 +1,270 @@
+//===- Context.cpp - one rank: its buffers and its first failure ----------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Context.h"
+
+#include "Reduction.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+using namespace fsdprt;
+
+static int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+fsdprtContext::fsdprtContext(std::unique_ptr<Device> device,
+                             std::unique_ptr<Communicator> communicator,
+                             const Grid &grid, int64_t rank,
+                             const fsdprtOptions &options)
+    : device(std::move(device)), communicator(std::move(communicator)),
+      grid(grid), rank(rank), options(options) {}
+
+fsdprtContext::~fsdprtContext() {
+  for (auto &[data, buffer] : buffers)
+    device->free(data);
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+fsdprtStatus fsdprtContext::fail(Status status) {
+  failure = std::move(status);
+  // Whoever waits for this rank would wait in vain. If the world has failed
+  // already, it keeps its own, earlier reason.
+  communicator->abort({FSDPRT_ABORTED, "rank " + std::to_string(rank) +
+                                           " failed: " + failure.message});
+  return failure.code;
+}
+
+void fsdprtContext::abort(const char *reason) {
+  communicator->abort({FSDPRT_ABORTED, std::string(reason ? reason : "") +
+                                           " (abort of rank " +
+                                           std::to_string(rank) + ")"});
+}
+
+//===----------------------------------------------------------------------===//
+// Start and run
+//===----------------------------------------------------------------------===//
+
+fsdprtStatus fsdprtContext::start(const char *planHash) {
+  if (failure.failed())
+    return failure.code;
+  if (!planHash)
+    return fail({FSDPRT_INVALID_ARGUMENT, "start: the plan hash is null"});
+  if (started)
+    return fail(
+        {FSDPRT_INVALID_ARGUMENT, "start: the rank has started before"});
+  started = true;
+  if (Status status = communicator->start(planHash); status.failed())
+    return fail(std::move(status));
+  return FSDPRT_SUCCESS;
+}
+
+fsdprtStatus fsdprtContext::run(fsdprtEntry entry, void *const *arguments,
+                                void *const *results) {
+  if (failure.failed())
+    return failure.code;
+  if (!entry)
+    return fail({FSDPRT_INVALID_ARGUMENT, "run: the entry is null"});
+  if (!started)
+    return fail({FSDPRT_INVALID_ARGUMENT, "run: the rank has not started"});
+  if (running)
+    return fail({FSDPRT_INVALID_ARGUMENT, "run: an entry runs already"});
+  if (Status status = communicator->worldStatus(); status.failed())
+    return fail(std::move(status));
+
+  running = true;
+  communicator->enterRun();
+  fsdprtStatus code = entry(this, arguments, results);
+  communicator->leaveRun();
+  running = false;
+
+  int64_t left = 0;
+  Buffer sum = releaseRun(left);
+  if (failure.failed())
+    return failure.code;
+  if (code != FSDPRT_SUCCESS)
+    return fail({code, "the entry returned status " + std::to_string(code)});
+  if (left != 0)
+    return fail({FSDPRT_LEAK, "the entry left " + std::to_string(left) +
+                                  (left == 1 ? " buffer" : " buffers") +
+                                  " behind, " + std::to_string(sum.bytes) +
+                                  " bytes"});
+  return FSDPRT_SUCCESS;
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+fsdprtStatus fsdprtContext::allocate(int64_t bytes, void **data) {
+  if (failure.failed())
+    return failure.code;
+  if (!data || bytes < 0)
+    return fail({FSDPRT_INVALID_ARGUMENT,
+                 "allocation of " + std::to_string(bytes) + " bytes" +
+                     (data ? "" : " to a null address")});
+  void *memory = device->allocate(bytes);
+  if (!memory)
+    return fail({FSDPRT_OUT_OF_MEMORY,
+                 "out of memory: no " + std::to_string(bytes) +
+                     " bytes beside " + std::to_string(liveBytes) +
+                     " allocated bytes"});
+  buffers.insert({memory, {bytes, running}});
+  liveBytes += bytes;
+  peakBytes = std::max(peakBytes, liveBytes);
+  *data = memory;
+  return FSDPRT_SUCCESS;
+}
+
+void fsdprtContext::release(
+    std::unordered_map<void *, Buffer>::iterator buffer) {
+  liveBytes -= buffer->second.bytes;
+  device->free(buffer->first);
+  buffers.erase(buffer);
+}
+
+fsdprtStatus fsdprtContext::free(void *data) {
+  if (failure.failed())
+    return failure.code;
+  auto buffer = buffers.find(data);
+  if (buffer == buffers.end())
+    return fail({FSDPRT_INVALID_ARGUMENT,
+                 "free of an address that is no buffer of this rank"});
+  release(buffer);
+  return FSDPRT_SUCCESS;
+}
+
+fsdprtContext::Buffer fsdprtContext::releaseRun(int64_t &count) {
+  Buffer sum = {0, true};
+  for (auto buffer = buffers.begin(); buffer != buffers.end();) {
+    auto next = std::next(buffer);
+    if (buffer->second.ofRun) {
+      ++count;
+      sum.bytes += buffer->second.bytes;
+      release(buffer);
+    }
+    buffer = next;
+  }
+  return sum;
+}
+
+fsdprtStatistics fsdprtContext::statistics() const {
+  return {liveBytes, peakBytes, static_cast<int64_t>(buffers.size()), calls};
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+fsdprtStatus fsdprtContext::getRank(int64_t *result) {
+  if (failure.failed())
+    return failure.code;
+  if (!result)
+    return fail({FSDPRT_INVALID_ARGUMENT, "rank: the address is null"});
+  *result = rank;
+  return FSDPRT_SUCCESS;
+}
+
+fsdprtStatus fsdprtContext::getCoordinate(int32_t axis, int64_t *result) {
+  if (failure.failed())
+    return failure.code;
+  if (!result || axis < 0 || static_cast<size_t>(axis) >= grid.shape.size())
+    return fail({FSDPRT_INVALID_ARGUMENT,
+                 "coordinate on axis " + std::to_string(axis) +
+                     " of a grid with " + std::to_string(grid.shape.size()) +
+                     " axes"});
+  *result = grid.coordinates(rank)[axis];
+  return FSDPRT_SUCCESS;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+Status fsdprtContext::decodeAxes(int64_t axes, Call &call) const {
+  for (uint64_t code = axes; code != 0; code >>= 4) {
+    int32_t axis = static_cast<int32_t>(code & 15) - 1;
+    if (axis < 0 || static_cast<size_t>(axis) >= grid.shape.size() ||
+        std::find(call.axes.begin(), call.axes.end(), axis) != call.axes.end())
+      return {FSDPRT_INVALID_ARGUMENT,
+              describe(call) + ": axes code " + std::to_string(axes) +
+                  " does not fit a grid with " +
+                  std::to_string(grid.shape.size()) + " axes"};
+    call.axes.push_back(axis);
+  }
+  return {};
+}
+
+Status fsdprtContext::check(const Call &call, const void *send,
+                            const void *receive) const {
+  auto invalid = [&](const std::string &what) {
+    return Status{FSDPRT_INVALID_ARGUMENT, describe(call) + ": " + what};
+  };
+  if (!started)
+    return invalid("the rank has not started");
+  int64_t members = 1;
+  for (int32_t axis : call.axes)
+    members *= grid.shape[axis];
+  if (call.count < 0 || call.count > INT64_MAX / 16 / members)
+    return invalid("the count is out of range");
+  if (call.count != 0 && (!send || !receive))
+    return invalid("a buffer is null");
+  if (call.kind == CollectiveKind::AllGather)
+    return {};
+  if (call.dtype == FSDPRT_BYTES)
+    return invalid("bytes cannot be reduced");
+  if (call.reduction == FSDPRT_PREMUL &&
+      !(std::isfinite(call.multiplier) && call.multiplier > 0))
+    return invalid("the multiplier is not positive and finite");
+  return {};
+}
+
+fsdprtStatus fsdprtContext::refuse(const Call &call, const std::string &why) {
+  if (failure.failed())
+    return failure.code;
+  return fail({FSDPRT_INVALID_ARGUMENT, std::string(nameOf(call.kind)) +
+                                            " of bucket '" + call.bucket +
+                                            "': " + why});
+}
+
+fsdprtStatus fsdprtContext::collective(Call call, int64_t axes,
+                                       const void *send, void *receive) {
+  if (failure.failed())
+    return failure.code;
+  call.number = ++calls;
+  if (Status status = decodeAxes(axes, call); status.failed())
+    return fail(std::move(status));
+  if (Status status = check(call, send, receive); status.failed())
+    return fail(std::move(status));
+  while (options.stallCall == call.number && options.stallRank == rank)
+    std::this_thread::sleep_for(std::chrono::hours(1));
+
+  int64_t begin = options.trace ? nanoseconds() : 0;
+  if (Status status = communicator->collective(call, send, receive);
+      status.failed())
+    return fail(std::move(status));
+  if (options.trace) {
+    fsdprtTraceEvent event = {rank,
+                              call.number,
+                              nameOf(call.kind),
+                              call.bucket.c_str(),
+                              call.count * sizeOf(call.dtype),
+                              begin,
+                              nanoseconds()};
+    options.trace(options.traceUser, &event);
+  }
+  return FSDPRT_SUCCESS;
+}

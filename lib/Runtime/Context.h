@@ -1,0 +1,81 @@
+//===- Context.h - one rank: its buffers and its first failure --*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the C functions act on. A context joins a device and a communicator,
+// checks every call before either sees it, owns and counts the buffers, and
+// keeps the first failure for ever.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_RUNTIME_CONTEXT_H
+#define FSDP_LIB_RUNTIME_CONTEXT_H
+
+#include "Communicator.h"
+#include "Device.h"
+
+#include <unordered_map>
+
+struct fsdprtContext {
+public:
+  fsdprtContext(std::unique_ptr<fsdprt::Device> device,
+                std::unique_ptr<fsdprt::Communicator> communicator,
+                const fsdprt::Grid &grid, int64_t rank,
+                const fsdprtOptions &options);
+  ~fsdprtContext();
+
+  fsdprtStatus start(const char *planHash);
+  fsdprtStatus run(fsdprtEntry entry, void *const *arguments,
+                   void *const *results);
+  fsdprtStatus allocate(int64_t bytes, void **data);
+  fsdprtStatus free(void *data);
+  fsdprtStatus getRank(int64_t *result);
+  fsdprtStatus getCoordinate(int32_t axis, int64_t *result);
+
+  /// Completes `call` (number, axes) and hands it to the communicator.
+  fsdprtStatus collective(fsdprt::Call call, int64_t axes, const void *send,
+                          void *receive);
+
+  /// Fails because of a call that cannot even be written as one.
+  fsdprtStatus refuse(const fsdprt::Call &call, const std::string &why);
+
+  const std::string &message() const { return failure.message; }
+  fsdprtStatistics statistics() const;
+  void abort(const char *reason);
+
+private:
+  struct Buffer {
+    int64_t bytes;
+    bool ofRun; ///< allocated by the entry that runs
+  };
+
+  /// Records `status` as the context's failure, tells the other ranks, and
+  /// returns its code.
+  fsdprtStatus fail(fsdprt::Status status);
+  fsdprt::Status check(const fsdprt::Call &call, const void *send,
+                       const void *receive) const;
+  fsdprt::Status decodeAxes(int64_t axes, fsdprt::Call &call) const;
+  void release(std::unordered_map<void *, Buffer>::iterator buffer);
+
+  /// Frees what the entry left; returns how much that was.
+  Buffer releaseRun(int64_t &buffers);
+
+  const std::unique_ptr<fsdprt::Device> device;
+  const std::unique_ptr<fsdprt::Communicator> communicator;
+  const fsdprt::Grid grid;
+  const int64_t rank;
+  const fsdprtOptions options;
+  fsdprt::Status failure;
+  bool started = false;
+  bool running = false;
+  int64_t calls = 0;
+  int64_t liveBytes = 0;
+  int64_t peakBytes = 0;
+  std::unordered_map<void *, Buffer> buffers;
+};
+
+#endif // FSDP_LIB_RUNTIME_CONTEXT_H
