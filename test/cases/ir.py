@@ -1,0 +1,320 @@
+# Cases as IR: hand-written buckets, declared steps, declared modules.
+#
+# Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# A function's operands and results are `Value`s; `names` gives the tensor names
+# that fsdp-run uses for them, by role and by position.
+
+from dataclasses import dataclass
+from typing import Optional
+
+from fsdp_ir import (
+    grid_text, param_ref, shard_shape, symbol, tensor_type, unit_text,
+)
+
+
+@dataclass
+class Value:
+    ssa: str
+    type: str
+    role: Optional[str] = None  # e.g. `fsdp.shard`
+    ref: Optional[str] = None  # @unit::@param
+    name: Optional[str] = None  # the parameter's name
+
+    @property
+    def signature(self):
+        return f"{self.type} {{{self.role} = {self.ref}}}" if self.role else self.type
+
+
+def tensor_names(values, kind):
+    """The names of `arg` or `result` values in fsdp-run's files."""
+    suffix = {"fsdp.shard_grad": ".grad", "fsdp.full_grad": ".grad"}
+    return [
+        v.name + suffix.get(v.role, "") if v.role else f"{kind}{i}"
+        for i, v in enumerate(values)
+    ]
+
+
+def function(name, args, results, body):
+    signature = ", ".join(f"{a.ssa}: {a.signature}" for a in args)
+    out = ", ".join(r.signature for r in results)
+    lines = [f"func.func @{name}({signature}) -> ({out}) {{"]
+    lines += [f"  {line}" for line in body]
+    if results:
+        values = ", ".join(r.ssa for r in results)
+        lines.append(f"  return {values} : {', '.join(r.type for r in results)}")
+    else:
+        lines.append("  return")
+    return "\n".join(lines + ["}"])
+
+
+def module(profile, parts):
+    text = "\n".join(parts)
+    if not profile:
+        return text + "\n"
+    return f'module attributes {{fsdp.profile = "{profile}"}} {{\n{text}\n}}\n'
+
+
+def declarations(case):
+    """The grid and the units as the case gives them."""
+    return [grid_text(case["grid"])] + [
+        unit_text(case["grid"], u) for u in case["units"]
+    ]
+
+
+def _call(results, op, operands, bucket, operand_types, result_types):
+    """One op with a result name, or names, and a functional type."""
+    left = f"{results} = " if results else ""
+    types = ", ".join(result_types)
+    types = types if len(result_types) == 1 else f"({types})"
+    return (
+        f"{left}fsdp.{op} {', '.join(operands)} {bucket} : "
+        f"({', '.join(operand_types)}) -> {types}"
+    )
+
+
+def _many(name, count):
+    """`%name:2` and its parts, or just `%name`."""
+    if count == 1:
+        return f"%{name}", [f"%{name}"]
+    return f"%{name}:{count}", [f"%{name}#{i}" for i in range(count)]
+
+
+class HandWrittenModule:
+    """One bucket, its ops written out at stage packed."""
+
+    def __init__(self, case, hand):
+        self.case = case
+        self.hand = hand
+        self.unit = dict(case["units"][0])
+        self.unit["params"] = [
+            dict(p, precision=self._precision(p)) for p in self.unit["params"]
+        ]
+        self.unit.pop("precision", None)
+        self.members = [
+            next(p for p in self.unit["params"] if p["name"] == name)
+            for name in case["inputs"]["bucket"]["members"]
+        ]
+
+    def _precision(self, param):
+        """From stage explicit on, parameters carry their full precision."""
+        full = self.hand.precisions[param["name"]]
+        entries = {"param": full.param, "reduce": full.reduce, "grad": full.grad}
+        return {k: t.name for k, t in entries.items() if t}
+
+    def text(self, args, results, body):
+        bucket = self.case["inputs"]["bucket"]
+        names = ", ".join(symbol(n) for n in bucket["members"])
+        declared = (
+            f"fsdp.bucket @bucket {bucket['kind']} "
+            f"{symbol(self.unit['name'])}[{names}] : {bucket['wire']}"
+        )
+        align = self.hand.options.align
+        if align != 128:
+            declared += f" align {align}"
+        grid = self.case["grid"]
+        return module(
+            None,
+            [
+                grid_text(grid), unit_text(grid, self.unit), declared,
+                function("main", args, results, body),
+            ],
+        )
+
+    def shard_type(self, param, dtype):
+        return tensor_type(shard_shape(self.case["grid"], self.unit, param), dtype)
+
+    def _param_values(self, prefix, role, types):
+        return [
+            Value(f"%{prefix}{i}", t, role, param_ref(self.unit, p), p["name"])
+            for i, (p, t) in enumerate(zip(self.members, types))
+        ]
+
+    def gather(self, flat_type, packed_type):
+        """concat, all_gather and unchunk: shards in; flat shard and full
+        tensors out."""
+        params = self.members
+        args = self._param_values(
+            "s", "fsdp.shard", [self.shard_type(p, p["storage"]) for p in params]
+        )
+        full = [tensor_type(p["shape"], p["precision"]["param"]) for p in params]
+        left, parts = _many("full", len(params))
+        types = [a.type for a in args]
+        body = [
+            _call(
+                "%flat", "concat", [a.ssa for a in args], "into @bucket", types,
+                [flat_type],
+            ),
+            _call(
+                "%rows", "all_gather", ["%flat"], "of @bucket", [flat_type],
+                [packed_type],
+            ),
+            _call(left, "unchunk", ["%rows"], "of @bucket", [packed_type], full),
+        ]
+        results = [Value("%flat", flat_type)]
+        results += [
+            Value(ssa, t, "fsdp.full", param_ref(self.unit, p), p["name"])
+            for ssa, t, p in zip(parts, full, params)
+        ]
+        return self.text(args, results, body), args, results
+
+    def pack(self, packed_type, operand_dtypes, divide=None, flat_type=None):
+        """chunk_cat: full gradients in, packed rows out; with `flat_type`, the
+        rows are reduced and split too."""
+        params = self.members
+        args = [
+            Value(f"%g{i}", tensor_type(p["shape"], t))
+            for i, (p, t) in enumerate(zip(params, operand_dtypes))
+        ]
+        into = "into @bucket" + (f" divide {float(divide)!r}" if divide else "")
+        body = [
+            _call(
+                "%rows", "chunk_cat", [a.ssa for a in args], into,
+                [a.type for a in args], [packed_type],
+            )
+        ]
+        results = [Value("%rows", packed_type)]
+        if flat_type:
+            left, parts = _many("shard", len(params))
+            shards = [self.shard_type(p, p["precision"]["grad"]) for p in params]
+            body += [
+                _call(
+                    "%sum", "reduce_scatter sum", ["%rows"], "of @bucket",
+                    [packed_type], [flat_type],
+                ),
+                _call(left, "split", ["%sum"], "of @bucket", [flat_type], shards),
+            ]
+            results += [Value(ssa, t) for ssa, t in zip(parts, shards)]
+        return self.text(args, results, body), args, results
+
+    def unpack(self, flat_type, packed_type, result_dtypes):
+        """unchunk, once of rows that come from outside and once of gathered
+        flat shards."""
+        params = self.members
+        args = [Value("%rows", packed_type), Value("%flat", flat_type)]
+        full = [tensor_type(p["shape"], t) for p, t in zip(params, result_dtypes)]
+        left, parts = _many("full", len(params))
+        left2, parts2 = _many("gathered", len(params))
+        of = "of @bucket"
+        body = [
+            _call(left, "unchunk", ["%rows"], of, [packed_type], full),
+            _call("%all", "all_gather", ["%flat"], of, [flat_type], [packed_type]),
+            _call(left2, "unchunk", ["%all"], of, [packed_type], full),
+        ]
+        results = [Value(s, t) for s, t in zip(parts + parts2, full + full)]
+        return self.text(args, results, body), args, results
+
+
+def _reduce_grads(unit, name, params, operands, grid, precisions):
+    """(line, [result value]) of one reduce_grads."""
+    left, parts = _many(name, len(params))
+    shards = [
+        tensor_type(shard_shape(grid, unit, p), precisions[p["name"]].grad)
+        for p in params
+    ]
+    names = ", ".join(symbol(p["name"]) for p in params)
+    line = (
+        f"{left} = fsdp.reduce_grads {symbol(unit['name'])}[{names}]"
+        f"({', '.join(o.ssa for o in operands)}) : "
+        f"({', '.join(o.type for o in operands)}) -> "
+        + (shards[0] if len(shards) == 1 else f"({', '.join(shards)})")
+    )
+    results = [
+        Value(ssa, t, "fsdp.shard_grad", param_ref(unit, p), p["name"])
+        for ssa, t, p in zip(parts, shards, params)
+    ]
+    return line, results
+
+
+def steps(case, precisions):
+    """A reduce case: every step one reduce_grads per unit, shards added up in
+    the grad dtype. Returns (text, args, [(step, parameter)] of args, results)."""
+    grid, args, origin, body, total = case["grid"], [], [], [], {}
+    single = len(case["inputs"]["steps"]) == 1
+    for s, step in enumerate(case["inputs"]["steps"]):
+        for u, unit in enumerate(case["units"]):
+            params = [p for p in unit["params"] if p["name"] in step["grads"]]
+            if not params:
+                continue
+            operands = []
+            for p in params:
+                t = step["grads"][p["name"]]["dtype"]
+                value = Value(f"%g{len(args)}", tensor_type(p["shape"], t))
+                # A role names a tensor, so it fits one step only; and it
+                # promises the param dtype.
+                if single and t == precisions[p["name"]].param.name:
+                    value.role = "fsdp.full_grad"
+                    value.ref, value.name = param_ref(unit, p), p["name"]
+                args.append(value)
+                origin.append((step, p))
+                operands.append(value)
+            line, shards = _reduce_grads(
+                unit, f"s{s}_{u}", params, operands, grid, precisions
+            )
+            body.append(line)
+            for shard in shards:
+                if shard.name in total:
+                    old = total[shard.name]
+                    ssa = f"%sum{len(body)}"
+                    body.append(
+                        f"{ssa} = arith.addf {old.ssa}, {shard.ssa} : {shard.type}"
+                    )
+                    shard.ssa = ssa
+                total[shard.name] = shard
+    results = list(total.values())
+    profile = case.get("options", {}).get("profile")
+    text = module(profile, declarations(case) + [function("main", args, results, body)])
+    return text, args, origin, results
+
+
+def declared(case, precisions, has_grad=None, grad_types=None, with_unshard=True):
+    """One unshard and one reduce_grads of every unit, as a program would have
+    them. `has_grad`: the parameters with a gradient, default all trainable."""
+    grid, args, results, body = case["grid"], [], [], []
+    for u, unit in enumerate(case["units"]):
+        if not with_unshard:
+            break
+        shards, full = [], []
+        left, parts = _many(f"w{u}", len(unit["params"]))
+        for i, p in enumerate(unit["params"]):
+            ref = param_ref(unit, p)
+            t = tensor_type(shard_shape(grid, unit, p), p["storage"])
+            shards.append(Value(f"%p{u}_{i}", t, "fsdp.shard", ref, p["name"]))
+            t = tensor_type(p["shape"], precisions[p["name"]].param)
+            full.append(Value(parts[i], t, "fsdp.full", ref, p["name"]))
+        body.append(
+            f"{left} = fsdp.unshard {symbol(unit['name'])}"
+            f"({', '.join(s.ssa for s in shards)}) : "
+            f"({', '.join(s.type for s in shards)}) -> "
+            f"({', '.join(f.type for f in full)})"
+        )
+        args += shards
+        results += full
+    given = {g["name"]: tensor_type(g["shape"], g["dtype"]) for g in grad_types or []}
+    for u, unit in enumerate(case["units"]):
+        params = [
+            p for p in unit["params"]
+            if (not p.get("frozen") if has_grad is None else p["name"] in has_grad)
+        ]
+        if not params:
+            continue
+        operands = [
+            Value(
+                f"%g{u}_{i}",
+                given.get(
+                    p["name"], tensor_type(p["shape"], precisions[p["name"]].param)
+                ),
+                "fsdp.full_grad", param_ref(unit, p), p["name"],
+            )
+            for i, p in enumerate(params)
+        ]
+        line, shards = _reduce_grads(
+            unit, f"s{u}", params, operands, grid, precisions
+        )
+        body.append(line)
+        args += operands
+        results += shards
+    profile = case.get("options", {}).get("profile")
+    return module(profile, declarations(case) + [function("main", args, results, body)])
