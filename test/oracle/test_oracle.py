@@ -19,7 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from oracle import buckets, dtypes, fill, program, reduction, tensor_file
+from oracle import buckets, check_example, dtypes, fill, program, reduction, tensor_file
 from oracle.description import Grid, Param, Unit
 from oracle.dtypes import BF16, F16, F32, F64, dtype
 from oracle.layout import BucketLayout, ShardLayout
@@ -387,6 +387,54 @@ class TensorFile(unittest.TestCase):
             self.assertEqual(got[name][:2], (t, shape))
             same = dtypes.bits(got[name][2]) == dtypes.bits(array)
             self.assertTrue(same.all(), name)
+
+
+class CheckExample(unittest.TestCase):
+    """The comparison with result files, on a small unit."""
+
+    def setUp(self):
+        params = [Param("a", (5, 3), F32), Param("b", (7,), F32)]
+        self.unit = Unit("u", params, Grid((2,), (0,), ()), {"param": "bf16"})
+        self.results = program.backward([self.unit], 4)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "out.safetensors")
+        self.tensors = {}
+        for r in self.results:
+            whole = np.concatenate([x for _, x in r.pieces()])
+            self.tensors[r.name] = (r.dtype, r.shape, whole)
+
+    def check(self, printed=()):
+        tensor_file.write(self.path, self.tensors)
+        files = {self.path: tensor_file.read(self.path)}
+        check_example.check(self.results, files, dict(printed), None)
+
+    def test_equal(self):
+        sums = {
+            name: fill.checksum(array.view(np.uint8))
+            for name, (_, _, array) in self.tensors.items()
+        }
+        self.check({"stdout": sums})
+
+    def test_one_bit(self):
+        self.tensors["b.grad"][2].view(np.uint32)[3] ^= 1
+        with self.assertRaisesRegex(check_example.Wrong, "'b.grad', element 3"):
+            self.check()
+
+    def test_shape(self):
+        t, _, array = self.tensors["a.grad"]
+        self.tensors["a.grad"] = (t, (3, 5), array)
+        with self.assertRaisesRegex(check_example.Wrong, "expected f32"):
+            self.check()
+
+    def test_missing(self):
+        del self.tensors["b.grad"]
+        with self.assertRaisesRegex(check_example.Wrong, "'b.grad' is missing"):
+            self.check()
+
+    def test_checksum(self):
+        with self.assertRaisesRegex(check_example.Wrong, "checksum of 'a.grad'"):
+            self.check({"stdout": {"a.grad": 1}})
 
 
 def main():
