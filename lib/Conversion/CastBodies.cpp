@@ -85,8 +85,7 @@ Value Body::f32ToBf16(Value value) {
   Value magnitude = arith::AndIOp::create(b, word, integer(32, 0x7fffffff));
   Value isNan = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, magnitude,
                                       integer(32, 0x7f800000));
-  Value result =
-      arith::SelectOp::create(b, isNan, integer(32, 0x7fff), kept);
+  Value result = arith::SelectOp::create(b, isNan, integer(32, 0x7fff), kept);
   Value half = arith::TruncIOp::create(b, i(16), result);
   return floats(half, b.getBF16Type());
 }
@@ -101,15 +100,15 @@ Value Body::f64ToF32Odd(Value value) {
   Value inexact =
       arith::CmpFOp::create(b, arith::CmpFPredicate::ONE, back, value);
   Value mask = integer(64, INT64_MAX);
-  Value away = arith::CmpIOp::create(
-      b, arith::CmpIPredicate::ugt,
-      arith::AndIOp::create(b, bits(back, 64), mask),
-      arith::AndIOp::create(b, bits(value, 64), mask));
+  Value away =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ugt,
+                            arith::AndIOp::create(b, bits(back, 64), mask),
+                            arith::AndIOp::create(b, bits(value, 64), mask));
   Value isAway = arith::AndIOp::create(b, away, inexact);
-  Value down = arith::SubIOp::create(
-      b, bits(nearest, 32), arith::ExtUIOp::create(b, i(32), isAway));
-  Value odd = arith::OrIOp::create(
-      b, down, arith::ExtUIOp::create(b, i(32), inexact));
+  Value down = arith::SubIOp::create(b, bits(nearest, 32),
+                                     arith::ExtUIOp::create(b, i(32), isAway));
+  Value odd =
+      arith::OrIOp::create(b, down, arith::ExtUIOp::create(b, i(32), inexact));
   return floats(odd, b.getF32Type());
 }
 
@@ -146,8 +145,8 @@ Value mlir::fsdp::buildDivide(OpBuilder &builder, Location loc, Value value,
   Type compute = getComputeType(builder, dtype);
   Value wide = body.extend(value, compute);
   // FloatAttr rounds the constant to the type that it is given.
-  Value constant = body.constant(body.of(compute),
-                                 builder.getFloatAttr(compute, divisor));
+  Value constant =
+      body.constant(body.of(compute), builder.getFloatAttr(compute, divisor));
   Value quotient = arith::DivFOp::create(body.b, wide, constant);
   return body.cast(quotient, dtype);
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Conversion/Passes.h"
 #include "fsdp/Dialect/Fsdp.h"
 #include "fsdp/Transforms/Passes.h"
 
@@ -22,6 +23,7 @@ int main(int argc, char **argv) {
   mlir::fsdp::registerShardGridExternalModel(registry);
   mlir::registerAllPasses();
   mlir::fsdp::registerFsdpTransformsPasses();
+  mlir::fsdp::registerFsdpConversionPasses();
 
   // Ops of any other dialect pass through, so unregistered ones are allowed
   // unless the command line says otherwise: a later flag wins.
