@@ -228,6 +228,16 @@ def _reduce_grads(unit, name, params, operands, grid, precisions):
     return line, results
 
 
+def _accumulated(total, shard, body):
+    """`shard` added to the parameter's earlier one by the program."""
+    if shard.name in total:
+        ssa = f"%sum{len(body)}"
+        old = total[shard.name].ssa
+        body.append(f"{ssa} = arith.addf {old}, {shard.ssa} : {shard.type}")
+        shard.ssa = ssa
+    total[shard.name] = shard
+
+
 def steps(case, precisions):
     """A reduce case: every step one reduce_grads per unit, shards added up in
     the grad dtype. Returns (text, args, [(step, parameter)] of args, results)."""
@@ -255,18 +265,58 @@ def steps(case, precisions):
             )
             body.append(line)
             for shard in shards:
-                if shard.name in total:
-                    old = total[shard.name]
-                    ssa = f"%sum{len(body)}"
-                    body.append(
-                        f"{ssa} = arith.addf {old.ssa}, {shard.ssa} : {shard.type}"
-                    )
-                    shard.ssa = ssa
-                total[shard.name] = shard
+                _accumulated(total, shard, body)
     results = list(total.values())
     profile = case.get("options", {}).get("profile")
     text = module(profile, declarations(case) + [function("main", args, results, body)])
     return text, args, origin, results
+
+
+def partial_steps(case, hand, how):
+    """The same where a step without an all-reduce leaves a partial sum. There
+    is no declared form of that: one bucket, its ops written out, the partial
+    added before the next all-reduce. `how`: the bucket's division."""
+    written = HandWrittenModule(case, hand)
+    unit, params = written.unit, written.members
+    packed, flat = hand.packed_type, hand.flat_type
+    divide = f" divide {float(how.divide)!r}" if how.divide else ""
+    last_divide = f" divide {float(how.split_divide)!r}" if how.split_divide else ""
+    scatter = how.reduce_scatter
+    scatter += f" {how.premul!r}" if how.premul is not None else ""
+    args, origin, body, total, partial = [], [], [], {}, None
+    for s, step in enumerate(case["inputs"]["steps"]):
+        operands = []
+        for p in params:
+            t = step["grads"][p["name"]]["dtype"]
+            operands.append(Value(f"%g{len(args)}", tensor_type(p["shape"], t)))
+            args.append(operands[-1])
+            origin.append((step, p))
+        names, types = [o.ssa for o in operands], [o.type for o in operands]
+        into = "into @bucket" + divide
+        body.append(_call(f"%rows{s}", "chunk_cat", names, into, types, [packed]))
+        of = "of @bucket"
+        share = f"%share{s}"
+        op = f"reduce_scatter {scatter}"
+        body.append(_call(share, op, [f"%rows{s}"], of, [packed], [flat]))
+        if partial:
+            body.append(f"%partial{s} = arith.addf {partial}, {share} : {flat}")
+            share, partial = f"%partial{s}", None
+        if how.all_reduce and not step.get("all_reduce", True):
+            partial = share
+            continue
+        if how.all_reduce:
+            op = f"all_reduce {how.all_reduce}"
+            body.append(_call(f"%all{s}", op, [share], of, [flat], [flat]))
+            share = f"%all{s}"
+        left, parts = _many(f"s{s}", len(params))
+        shards = [written.shard_type(p, p["precision"]["grad"]) for p in params]
+        body.append(_call(left, "split", [share], of + last_divide, [flat], shards))
+        for ssa, t, p in zip(parts, shards, params):
+            ref = param_ref(unit, p)
+            shard = Value(ssa, t, "fsdp.shard_grad", ref, p["name"])
+            _accumulated(total, shard, body)
+    results = list(total.values())
+    return written.text(args, results, body), args, origin, results
 
 
 def declared(case, precisions, has_grad=None, grad_types=None, with_unshard=True):

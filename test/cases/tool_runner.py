@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oracle import dtypes, tensor_file
+from oracle import dtypes, reduction, tensor_file
 from oracle.description import units_of
 from oracle.dtypes import dtype
 
@@ -25,6 +25,15 @@ from .values import (
     Mismatch, NotCovered, expect, expect_rows, expect_values, numbers, tensor,
 )
 
+def _option(case, name):
+    return case.get("options", {}).get(name)
+
+
+def partial_sums(case):
+    steps = case.get("inputs", {}).get("steps", [])
+    return any(not s.get("all_reduce", True) for s in steps)
+
+
 # What does not exist yet: a case that needs it is reported, not run.
 NOT_COVERED = {
     "profile stable": lambda c: _option(c, "profile") == "stable",
@@ -32,17 +41,11 @@ NOT_COVERED = {
     "accumulate=f32": lambda c: _option(c, "accumulate") == "f32",
     "unused=zero": lambda c: _option(c, "unused") == "zero",
     "scope=global": lambda c: _option(c, "scope") == "global",
-    "partial sums": lambda c: any(
-        not s.get("all_reduce", True) for s in c.get("inputs", {}).get("steps", [])
-    ),
+    "partial sums": partial_sums,
     "proof of order": lambda c: c["expected"].get("stage") == "verify-collectives",
 }
 
 MAX_RANKS = 64  # of fsdp-run
-
-
-def _option(case, name):
-    return case.get("options", {}).get(name)
 
 
 class ToolFailed(Exception):
@@ -295,8 +298,11 @@ class CaseRun:
     # --- reductions -----------------------------------------------------------
 
     def run_reduce(self):
-        precisions = precisions_of(self.case, units_of(self.case))
-        text, args, origin, results = ir.steps(self.case, precisions)
+        if partial_sums(self.case):
+            text, args, origin, results = self.partial_steps()
+        else:
+            precisions = precisions_of(self.case, units_of(self.case))
+            text, args, origin, results = ir.steps(self.case, precisions)
         source = self.write(text)
         self.expect_reduce_plan(source)
         inputs = []
@@ -320,6 +326,16 @@ class CaseRun:
             }
             expect_shards(self.case, shards)
 
+    def partial_steps(self):
+        """One bucket over the parameters that all steps reduce."""
+        members = list(self.case["inputs"]["steps"][0]["grads"])
+        wire = self.case["expected"]["buckets"][0]["wire"]
+        bucket = {"kind": "reduce", "wire": wire, "members": members}
+        case = dict(self.case, inputs=dict(self.case["inputs"], bucket=bucket))
+        hand = HandWritten(case)
+        how = reduction.plan(hand.unit, hand.wire, self.options.accumulate)
+        return ir.partial_steps(case, hand, how)
+
     def expect_reduce_plan(self, source):
         """Buckets of the last step: the last ones of every unit."""
         plan, _ = self.plan(source, f"--fsdp-optimize={self.optimize_options(2)}")
@@ -329,7 +345,7 @@ class CaseRun:
             want = [b for b in expected if set(b["members"]) <= own]
             (entry,) = [u for u in plan["units"] if u["name"] == unit["name"]] or [None]
             got = [b for b in entry["buckets"] if b["kind"] == "reduce"] if entry else []
-            if len(self.case["inputs"]["steps"]) == 1:
+            if len(self.case["inputs"]["steps"]) == 1 or partial_sums(self.case):
                 expect(f"reduce buckets of {unit['name']}", len(want), len(got))
             for w, g in zip(want, got[len(got) - len(want) :]):
                 self.expect_plan_layout(f"bucket {g['name']}", g, w)
