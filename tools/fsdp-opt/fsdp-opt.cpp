@@ -8,6 +8,7 @@
 
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Dialect/Fsdp.h"
+#include "fsdp/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/InitAllDialects.h"
@@ -21,6 +22,7 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   registry.insert<mlir::fsdp::FsdpDialect>();
   mlir::fsdp::registerShardGridExternalModel(registry);
+  mlir::fsdp::registerBufferizableOpInterfaceExternalModels(registry);
   mlir::registerAllPasses();
   mlir::fsdp::registerFsdpTransformsPasses();
   mlir::fsdp::registerFsdpConversionPasses();
