@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Version.h"
+
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Dialect/Fsdp.h"
 #include "fsdp/Transforms/BufferizableOpInterfaceImpl.h"
@@ -27,12 +29,14 @@ int main(int argc, char **argv) {
   mlir::fsdp::registerFsdpTransformsPasses();
   mlir::fsdp::registerFsdpConversionPasses();
 
+  mlir::fsdp::setVersionPrinter("fsdp-opt");
+
   // Ops of any other dialect pass through, so unregistered ones are allowed
   // unless the command line says otherwise: a later flag wins.
   llvm::SmallVector<char *> arguments(argv, argv + argc);
   char allow[] = "--allow-unregistered-dialect";
   arguments.insert(arguments.begin() + 1, allow);
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(arguments.size(), arguments.data(),
-                        "sharded data-parallel optimiser\n", registry));
+  return mlir::asMainReturnCode(mlir::MlirOptMain(
+      arguments.size(), arguments.data(),
+      "fsdp-opt: passes for sharded data-parallel training\n", registry));
 }

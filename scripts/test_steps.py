@@ -1,0 +1,287 @@
+# The steps of scripts/test, their order, and what each of them counts.
+#
+# Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# A step is a function that gets a folder of its own under build/test-logs and
+# returns counts. What it runs writes into a log, which is shown if anything
+# failed. Steps do not depend on each other, except that all need the build.
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+PYTHON = "/usr/bin/python3"  # the one that has Debian's NumPy
+MAX_CASES_NOT_COVERED = 18
+SHOWN_LINES_OF_A_LOG = 200
+
+
+@dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other):
+        return Counts(
+            self.passed + other.passed,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+        )
+
+    def __str__(self):
+        tail = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{tail}"
+
+
+class Step:
+    """What a step's function works with: its folder, its log, the options."""
+
+    def __init__(self, name, options):
+        self.options = options
+        self.folder = BUILD / "test-logs" / name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.log = self.folder / "log.txt"
+        self.log.write_text("")
+
+    def note(self, text):
+        with self.log.open("a") as log:
+            log.write(text + "\n")
+
+    def run(self, *command, cwd=ROOT):
+        """Runs `command` with its output in the log; (success, output)."""
+        command = [str(part) for part in command]
+        self.note("$ " + shlex.join(command))
+        start = self.log.stat().st_size
+        with self.log.open("a") as log:
+            code = subprocess.run(
+                command, cwd=cwd, stdout=log, stderr=subprocess.STDOUT
+            ).returncode
+        if code:
+            self.note(f"exit code {code}")
+        with self.log.open("rb") as log:
+            log.seek(start)
+            return code == 0, log.read().decode(errors="replace")
+
+    def check(self, *command):
+        """One result: does `command` succeed?"""
+        return Counts(1, 0) if self.run(*command)[0] else Counts(0, 1)
+
+
+def sources(*suffixes):
+    folders = ["include", "lib", "tools", "unittests", "bench", "test"]
+    return sorted(
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in suffixes
+    )
+
+
+# --- steps -------------------------------------------------------------------
+
+
+def build(step):
+    ok = step.run(
+        "cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "--log-level=WARNING"
+    )[0]
+    return step.check("ninja", "-C", BUILD, "--quiet") if ok else Counts(0, 1)
+
+
+def formatting(step):
+    return step.check(
+        "clang-format-22", "--dry-run", "-Werror", *sources(".h", ".cpp", ".c")
+    )
+
+
+def generated_files(step):
+    return step.check(PYTHON, "scripts/make-examples", "--check") + step.check(
+        "scripts/generate-docs", "--check"
+    )
+
+
+def test_files(step):
+    return step.check(PYTHON, "test/check_test_files.py")
+
+
+def link_lines(step):
+    """MLIR comes from the one shared library, never from its archives."""
+    ok, rules = step.run("ninja", "-C", BUILD, "-t", "commands", "all")
+    archives = sorted(set(re.findall(r"\S*libMLIR\w*\.a\b", rules)))
+    shared = "libMLIR.so" in rules
+    for archive in archives:
+        step.note(f"a link line holds {archive}")
+    if not shared:
+        step.note("no link line holds libMLIR.so")
+    return Counts(1, 0) if ok and shared and not archives else Counts(0, 1)
+
+
+def run_gtests(step, build_folder):
+    """Every GoogleTest program that the build folder knows."""
+    _, text = step.run("ctest", "--test-dir", build_folder, "--show-only=json-v1")
+    programs = [test["command"][0] for test in json.loads(text)["tests"]]
+    counts = Counts(0, 0 if programs else 1)
+    for program in programs:
+        report = step.folder / f"{Path(program).name}.json"
+        report.unlink(missing_ok=True)
+        ok, _ = step.run(program, f"--gtest_output=json:{report}", "--gtest_brief=1")
+        if not report.exists():  # it crashed
+            counts += Counts(0, 1)
+            continue
+        result = json.loads(report.read_text())
+        failed = result["failures"] + result["errors"]
+        skipped = sum(
+            test.get("result") == "SKIPPED"
+            for suite in result["testsuites"]
+            for test in suite["testsuite"]
+        )
+        run = result["tests"] - result["disabled"]
+        counts += Counts(run - failed - skipped, failed, skipped)
+        if not ok and not failed:  # a sanitizer found something at the end
+            counts += Counts(0, 1)
+    return counts
+
+
+def unit_tests(step):
+    return run_gtests(step, BUILD)
+
+
+def sanitizers(step):
+    counts = Counts()
+    for name, sanitizers in [("asan", "address,undefined"), ("tsan", "thread")]:
+        folder = BUILD / name
+        ok = step.run(
+            "cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "--log-level=WARNING",
+            f"-DFSDP_SANITIZE={sanitizers}",
+        )[0]
+        ok = ok and step.run("ninja", "-C", folder, "--quiet")[0]
+        counts += run_gtests(step, folder) if ok else Counts(0, 1)
+    return counts
+
+
+def lit(step):
+    report = step.folder / "results.json"
+    report.unlink(missing_ok=True)
+    llvm_bin = re.search(
+        r"^LLVM_EXTERNAL_LIT:\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.M
+    )[1]
+    step.run(PYTHON, llvm_bin, "-v", "-o", report, BUILD / "test")
+    counts = Counts()
+    for test in json.loads(report.read_text())["tests"]:
+        if test["code"] in ("PASS", "XFAIL", "FLAKYPASS"):
+            counts += Counts(passed=1)
+        elif test["code"] in ("UNSUPPORTED", "SKIPPED"):
+            counts += Counts(skipped=1)
+        elif test["code"] != "EXCLUDED":
+            counts += Counts(failed=1)
+    return counts if counts.passed else counts + Counts(failed=1)
+
+
+def counted(text):
+    """Counts of a last line `N passed, N failed`."""
+    found = re.findall(r"^(\d+) passed, (\d+) failed(?:, (\d+) \w.*)?$", text, re.M)
+    return Counts(*(int(n or 0) for n in found[-1])) if found else Counts(0, 1)
+
+
+def oracle(step):
+    """The NumPy model alone: its unit tests, and it on every case."""
+    counts = counted(step.run(PYTHON, "test/oracle/test_oracle.py")[1])
+    return counts + counted(
+        step.run(PYTHON, "scripts/run-cases", "--oracle", "test/cases.json")[1]
+    )
+
+
+def cases(step):
+    """One result per case; what no pass covers yet is skipped, but not too
+    much of it."""
+    ok, text = step.run(
+        PYTHON, "scripts/run-cases", f"--max-not-covered={MAX_CASES_NOT_COVERED}",
+        "test/cases.json",
+    )
+    counts = counted(text)
+    return counts if ok or counts.failed else counts + Counts(0, 1)
+
+
+def examples(step):
+    options = ["--long"] if step.options.long else []
+    ok, text = step.run(PYTHON, "scripts/run-examples", *options)
+    counts = counted(text)
+    return counts if ok or counts.failed else counts + Counts(0, 1)
+
+
+STEPS = {
+    "build": (build, "everything builds without a warning"),
+    "format": (formatting, "clang-format has nothing to change"),
+    "generated": (generated_files, "examples and references are what scripts write"),
+    "test-files": (test_files, "every CHECK line reaches FileCheck"),
+    "link-lines": (link_lines, "no static archive of MLIR is linked"),
+    "units": (unit_tests, "layout and runtime, GoogleTest"),
+    "lit": (lit, "IR, tools, documentation, installation"),
+    "oracle": (oracle, "the NumPy model against worked values"),
+    "cases": (cases, "cases with known answers through the tools"),
+    "sanitizers": (sanitizers, "layout and runtime under ASan, UBSan and TSan"),
+    "examples": (examples, "real models on 1 to 8 ranks, bit by bit"),
+}
+
+# --- driver ------------------------------------------------------------------
+
+
+def show(log):
+    lines = log.read_text(errors="replace").splitlines()
+    if len(lines) > SHOWN_LINES_OF_A_LOG:
+        print(f"    ... {len(lines) - SHOWN_LINES_OF_A_LOG} lines, see {log}")
+    for line in lines[-SHOWN_LINES_OF_A_LOG:]:
+        print(f"    {line}")
+
+
+def main():
+    listed = "\n".join(f"  {name:<12}{text}" for name, (_, text) in STEPS.items())
+    parser = argparse.ArgumentParser(
+        prog="scripts/test",
+        description="Builds and tests everything.",
+        epilog=f"steps:\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("steps", nargs="*", metavar="STEP", help="default: all")
+    parser.add_argument(
+        "--long", action="store_true", help="the largest example runs too"
+    )
+    options = parser.parse_args()
+    for name in options.steps:
+        if name not in STEPS:
+            parser.error(f"no step '{name}'")
+
+    os.chdir(ROOT)
+    began = time.monotonic()
+    total = Counts()
+    for name in options.steps or STEPS:
+        step = Step(name, options)
+        start = time.monotonic()
+        try:
+            counts = STEPS[name][0](step)
+        except Exception as error:  # the other steps still have something to say
+            step.note(f"{type(error).__name__}: {error}")
+            counts = Counts(0, 1)
+        print(f"{name:<12}{counts} ({time.monotonic() - start:.0f} s)", flush=True)
+        if counts.failed:
+            show(step.log)
+        total += counts
+        if name == "build" and counts.failed:
+            break  # nothing else can say anything
+    print(f"{(time.monotonic() - began) / 60:.1f} minutes")
+    print(total)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
