@@ -194,11 +194,13 @@ def counted(text):
 
 
 def oracle(step):
-    """The NumPy model alone: its unit tests, and it on every case."""
+    """The NumPy model alone: its unit tests, and it on every case. Cases that
+    are about IR are not for it, and do not count as skipped."""
     counts = counted(step.run(PYTHON, "test/oracle/test_oracle.py")[1])
-    return counts + counted(
+    counts += counted(
         step.run(PYTHON, "scripts/run-cases", "--oracle", "test/cases.json")[1]
     )
+    return Counts(counts.passed, counts.failed)
 
 
 def cases(step):
