@@ -29,4 +29,42 @@ def ExpandCastsPass : Pass<"fsdp-expand-casts"> {
   let dependentDialects = ["arith::ArithDialect"];
 }
 
+def FsdpToTilesPass : Pass<"convert-fsdp-to-tiles", "::mlir::ModuleOp"> {
+  let summary = "lower local ops to loops over tiles";
+  let description = [{
+    Takes the buffer forms of `concat`, `chunk_cat`, `unchunk` and `split`. Each
+    becomes a table of tiles (at most 4096 elements of one row of one segment,
+    `lib/Conversion/TilePlan.h`) and a call of a function that walks the table:
+    one contiguous vector loop per tile, with cast and division on the way. Ops
+    with the same pairs of dtypes, direction and divisor share that function, so
+    the code's size does not grow with the number of parameters.
+
+    Afterwards no local op is left. A member's share or row offset of 2^31
+    granules or more is refused. No bit of any result changes: a value is cast
+    and divided once, with the rounding of the op.
+
+    ```mlir
+    shard.grid @dp(shape = 2)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<5x3xf32>
+    }
+    fsdp.bucket @b reduce @u[@w] : f32
+    func.func @pack(%g: memref<5x3xbf16>, %b: memref<2x32xf32>) {
+      fsdp.chunk_cat %g into @b outs(%b : memref<2x32xf32>)
+          : (memref<5x3xbf16>) -> ()
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+  let options = [
+    Option<"printPlan", "print-plan", "bool", "false",
+           "print the tiles of every op to the standard error">,
+  ];
+}
+
 #endif // FSDP_CONVERSION_PASSES

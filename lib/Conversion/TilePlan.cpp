@@ -1,0 +1,197 @@
+//===- TilePlan.cpp - how a local op is cut into tiles --------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TilePlan.h"
+
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// The largest power of two, at most `limit`, that divides every value.
+static int64_t commonPowerOfTwo(ArrayRef<int64_t> values, int64_t limit) {
+  int64_t bits = limit;
+  for (int64_t value : values)
+    bits |= value;
+  return bits & -bits;
+}
+
+int64_t Tile::vectorElements() const {
+  return severalRuns ? commonPowerOfTwo({inner, line}, 8) : 8;
+}
+
+std::array<int32_t, kTileWords> Tile::encode() const {
+  int64_t vector = vectorElements();
+  auto low = [](int64_t value) { return static_cast<int32_t>(value); };
+  int64_t perRun = std::max<int64_t>(inner / vector, 1);
+  int64_t reciprocal = ((int64_t(1) << 24) + perRun - 1) / perRun;
+  return {low(member | pair << 16 | llvm::countr_zero<uint64_t>(vector) << 20 |
+              (severalRuns ? 1u << 24 : 0u)),
+          low(first),
+          low(offset),
+          low(count),
+          low(inner),
+          low(line),
+          low(severalRuns ? reciprocal : line >> 32),
+          low(run)};
+}
+
+namespace {
+/// Cuts segments into tiles, each of which ends up in the plan.
+struct Cutter {
+  TilePlan &plan;
+  SmallVectorImpl<Tile> &tiles;
+  Tile tile; ///< what all tiles of the segment have in common
+
+  /// Adds a tile of `count` elements that starts `at` elements into the segment
+  /// of `segment`; `first` is the record's word of that name.
+  void add(const Segment &segment, int64_t at, int64_t count, int64_t first,
+           int64_t run) {
+    tile.offset = (segment.offset + at * segment.elementBytes) / plan.granule;
+    tile.count = count;
+    tile.first = first;
+    tile.run = run;
+    tiles.push_back(tile);
+  }
+
+  /// Tiles inside one run; cut at runs.
+  void cutLongRuns(const Segment &segment, int64_t outer) {
+    for (int64_t run = 0; run < outer; ++run)
+      for (int64_t i = 0; i < tile.inner; i += kTileElements)
+        add(segment, run * tile.inner + i,
+            std::min(kTileElements, tile.inner - i), i, run);
+  }
+
+  /// Tiles of as many whole runs as fit.
+  void cutShortRuns(const Segment &segment, int64_t outer) {
+    int64_t perTile = kTileElements / tile.inner;
+    for (int64_t run = 0; run < outer; run += perTile) {
+      int64_t count = std::min(perTile, outer - run) * tile.inner;
+      add(segment, run * tile.inner, count, count, run);
+    }
+  }
+
+  /// Gives the gap behind the segment to its last tile, or, where that would
+  /// become too long, to tiles of its own.
+  void addGap(const Segment &segment, int64_t end) {
+    int64_t gap = (end - segment.end()) / segment.elementBytes;
+    Tile &last = tiles.back();
+    if (last.count + gap <= kTileElements) {
+      last.count += gap;
+      return;
+    }
+    tile.severalRuns = true;
+    tile.inner = tile.line = 1;
+    for (int64_t at = segment.elements; gap > 0; at += kTileElements) {
+      int64_t count = std::min(gap, kTileElements);
+      add(segment, at, count, /*first=*/0, /*run=*/0);
+      gap -= count;
+    }
+  }
+};
+} // namespace
+
+FailureOr<TilePlan> TilePlan::get(BucketUserOpInterface op,
+                                  const ResolvedBucket &bucket) {
+  TilePlan plan;
+  plan.packs = isa<ConcatOp, ChunkCatOp>(op.getOperation());
+  bool isFlat = op.getMemberForm() == MemberForm::Shard;
+  plan.rows = isFlat ? 1 : bucket.layout.ranks;
+  plan.rowBytes = bucket.layout.rowBytes;
+
+  SmallVector<int64_t> offsets = {plan.rowBytes};
+  int64_t largest = 1;
+  for (const BucketMember &member : bucket.members) {
+    offsets.push_back(member.segment.offset);
+    largest = std::max(largest, member.segment.elementBytes);
+  }
+  plan.granule = commonPowerOfTwo(offsets, largest);
+
+  auto tooLarge = [&](const BucketMember &member, StringRef what) {
+    ParamOp param = member.param;
+    InFlightDiagnostic diag = op.emitOpError("cannot be lowered: member '")
+                              << param.getSymName() << "' of bucket "
+                              << op.getBucketAttr() << " is too large: its "
+                              << what << " reaches 2^31";
+    return diag;
+  };
+
+  SmallVector<Tile, 0> strided;
+  SmallVector<Value> values = op.getMemberValues();
+  for (auto [index, member, value] : llvm::enumerate(bucket.members, values)) {
+    const Segment &segment = member.segment;
+    if (segment.elements == 0)
+      continue;
+    if (index > UINT16_MAX)
+      return tooLarge(member, "number");
+    if (segment.elements > INT32_MAX)
+      return tooLarge(member, "share of a rank, in elements,");
+    if (segment.end() / plan.granule > INT32_MAX)
+      return tooLarge(member, "offset in the row, in granules,");
+
+    DtypePair pair = {cast<ShapedType>(value.getType()).getElementType(),
+                      member.wire};
+    auto *known = llvm::find(plan.pairs, pair);
+    Tile tile = {};
+    tile.member = index;
+    tile.pair = known - plan.pairs.begin();
+    if (known == plan.pairs.end())
+      plan.pairs.push_back(pair);
+    if (tile.pair > 15)
+      return op.emitOpError("cannot be lowered: bucket ")
+             << op.getBucketAttr() << " has more than 16 pairs of dtypes";
+
+    // The flat shard holds one run of all elements.
+    int64_t outer = isFlat ? 1 : member.layout.outer;
+    tile.inner = isFlat ? segment.elements : member.layout.inner;
+    tile.line = isFlat ? segment.elements : member.layout.line;
+    tile.severalRuns = outer > 1 && tile.inner < kTileElements;
+
+    Cutter cutter = {plan, outer > 1 ? strided : plan.tiles, tile};
+    if (tile.severalRuns)
+      cutter.cutShortRuns(segment, outer);
+    else
+      cutter.cutLongRuns(segment, outer);
+    if (plan.packs) {
+      // Members without elements lie at the next one's start.
+      int64_t end = plan.rowBytes;
+      for (const BucketMember &next :
+           ArrayRef(bucket.members).drop_front(index + 1))
+        if (next.segment.elements != 0) {
+          end = next.segment.offset;
+          break;
+        }
+      cutter.addGap(segment, end);
+    }
+  }
+  plan.numContiguous = plan.tiles.size();
+  llvm::append_range(plan.tiles, strided);
+  return plan;
+}
+
+void TilePlan::print(raw_ostream &os, const ResolvedBucket &bucket) const {
+  BucketOp op = bucket.bucket;
+  os << (packs ? "pack " : "unpack ") << op.getSymName() << ": " << rows
+     << " rows of " << rowBytes << " bytes, granule " << granule << ", "
+     << tiles.size() << " tiles per row, " << numContiguous << " contiguous\n";
+  for (const Tile &tile : tiles) {
+    ParamOp param = bucket.members[tile.member].param;
+    DtypePair pair = pairs[tile.pair];
+    os << "  " << param.getSymName() << ": ";
+    if (packs)
+      os << pair.member << "->" << pair.wire;
+    else
+      os << pair.wire << "->" << pair.member;
+    if (tile.severalRuns)
+      os << " elements " << tile.first;
+    else
+      os << " i0 " << tile.first;
+    os << " offset " << tile.offset << " count " << tile.count << " inner "
+       << tile.inner << " line " << tile.line << " run " << tile.run << "\n";
+  }
+}

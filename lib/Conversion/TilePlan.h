@@ -1,0 +1,100 @@
+//===- TilePlan.h - how a local op is cut into tiles -*- C++ -*- ----------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A local op is a set of segment copies with a cast on the way:
+// dst[d .. d+n) = cast(src[s .. s+v)), and +0 for the rest of a packed segment.
+// The plan cuts every segment of a row into tiles of at most 4096 elements.
+// All rows of a bucket share the plan: a tile's place in row r is computed from
+// r, so the plan is the same on every rank and does not grow with their number.
+//
+// A tile lies inside one run of its segment, or holds several whole runs where
+// runs are short. Its record is eight 32-bit words, a constant of the module
+// that the generated code reads:
+//
+//   word | one run                        | several whole runs
+//   -----+--------------------------------+-------------------------------
+//    0   | member in bits 0-15, dtype pair in bits 16-19, log2 of the largest
+//        | vector in bits 20-23, several runs in bit 24
+//    1   | i0, first element in the run   | elements without the gap
+//    2   | offset in the row, in granules
+//    3   | elements, the gap behind the segment's end included
+//    4   | inner, elements per run and rank
+//    5   | line, low word                 | line
+//    6   | line, high word                | ceil(2^24 / (inner / vector))
+//    7   | the run                        | the first run
+//
+// Elements x of a tile of several runs lie in run (x / vector * word 6) >> 24
+// of the tile, so no division is needed per element. The gap is what alignment
+// leaves behind the segment; packing writes zeros there. A tile that is nothing
+// but gap has several runs, none of them real.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_CONVERSION_TILEPLAN_H
+#define FSDP_CONVERSION_TILEPLAN_H
+
+#include "fsdp/Dialect/Fsdp.h"
+
+#include <array>
+
+namespace mlir::fsdp {
+
+/// Elements of a tile at the most.
+inline constexpr int64_t kTileElements = 4096;
+/// Words of a record.
+inline constexpr int64_t kTileWords = 8;
+
+/// From which dtype to which a member is copied. `member` is the dtype of the
+/// op's operand or result, `wire` the dtype in the bucket.
+struct DtypePair {
+  Type member;
+  Type wire;
+  bool operator==(const DtypePair &other) const {
+    return member == other.member && wire == other.wire;
+  }
+};
+
+/// One tile of one row; see the file's header for the fields.
+struct Tile {
+  unsigned member;
+  unsigned pair;
+  bool severalRuns;
+  int64_t first; ///< i0, or the number of elements without the gap
+  int64_t offset;
+  int64_t count;
+  int64_t inner;
+  int64_t line;
+  int64_t run;
+
+  std::array<int32_t, kTileWords> encode() const;
+  /// Elements of the largest vector that never crosses a run: a power of two.
+  int64_t vectorElements() const;
+};
+
+struct TilePlan {
+  bool packs;       ///< into the bucket, or out of it
+  int64_t rows;     ///< W, or 1 for the flat shard
+  int64_t rowBytes; ///< distance between two rows
+  int64_t granule;  ///< bytes of a unit of Tile::offset
+  SmallVector<DtypePair> pairs;
+  /// Tiles of one row: first those of parameters with one run, whose rows are
+  /// far apart in memory, then the strided ones, whose rows are interleaved.
+  SmallVector<Tile, 0> tiles;
+  size_t numContiguous;
+
+  /// Plans `op`, whose bucket is `bucket`. Emits an error at the op and fails
+  /// where a count does not fit the record.
+  static FailureOr<TilePlan> get(BucketUserOpInterface op,
+                                 const ResolvedBucket &bucket);
+
+  void print(raw_ostream &os, const ResolvedBucket &bucket) const;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_CONVERSION_TILEPLAN_H
