@@ -11,6 +11,7 @@
 
 #include "fsdp/Dialect/Fsdp.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir::fsdp {
