@@ -146,8 +146,7 @@ RankedTensorType ResolvedBucket::getMemberType(size_t index,
 }
 
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
-  return ResolvedBucket::get(*this, symbolTable,
-                             [&] { return emitOpError(); });
+  return ResolvedBucket::get(*this, symbolTable, [&] { return emitOpError(); });
 }
 
 BucketOp mlir::fsdp::lookupBucket(BucketUserOpInterface op,
@@ -186,12 +185,11 @@ static LogicalResult verifyBucketUse(BucketUserOpInterface op,
     return diag;
   };
   if (bucket.getKind() != op.getRequiredKind()) {
-    InFlightDiagnostic diag = op.emitOpError("uses the ")
-                              << stringifyBucketKind(bucket.getKind())
-                              << " bucket " << op.getBucketAttr()
-                              << ", expected a "
-                              << stringifyBucketKind(op.getRequiredKind())
-                              << " bucket";
+    InFlightDiagnostic diag =
+        op.emitOpError("uses the ")
+        << stringifyBucketKind(bucket.getKind()) << " bucket "
+        << op.getBucketAttr() << ", expected a "
+        << stringifyBucketKind(op.getRequiredKind()) << " bucket";
     return noteBucket(diag);
   }
 
@@ -219,11 +217,10 @@ static LogicalResult verifyBucketUse(BucketUserOpInterface op,
   if (isCollective)
     return success();
   if (values.size() != resolved->members.size()) {
-    InFlightDiagnostic diag = op.emitOpError("expects ")
-                              << resolved->members.size()
-                              << " tensors for the members of bucket "
-                              << op.getBucketAttr() << ", but got "
-                              << values.size();
+    InFlightDiagnostic diag =
+        op.emitOpError("expects ")
+        << resolved->members.size() << " tensors for the members of bucket "
+        << op.getBucketAttr() << ", but got " << values.size();
     return noteBucket(diag);
   }
   for (auto [index, value] : llvm::enumerate(values)) {
@@ -258,7 +255,8 @@ static LogicalResult verifyForm(BucketUserOpInterface op) {
                                       llvm::to_vector(op->getResultTypes())))
     if (isa<MemRefType>(type) != isBuffer)
       return op.emitOpError("on bucket ")
-             << op.getBucketAttr() << " has the type " << type << ", expected a "
+             << op.getBucketAttr() << " has the type " << type
+             << ", expected a "
              << (isBuffer ? "memref beside outs" : "tensor beside results");
   return success();
 }
@@ -266,8 +264,7 @@ static LogicalResult verifyForm(BucketUserOpInterface op) {
 /// Checks a constant that divides or multiplies.
 static LogicalResult verifyPositive(BucketUserOpInterface op, StringRef what,
                                     std::optional<APFloat> value) {
-  if (!value ||
-      (value->isFinite() && !value->isNegative() && !value->isZero()))
+  if (!value || (value->isFinite() && !value->isNegative() && !value->isZero()))
     return success();
   SmallString<32> text;
   value->toString(text);
@@ -437,8 +434,7 @@ static LogicalResult verifyReduction(OpTy op) {
   if (failed(verifyForm(op)) ||
       failed(verifyPositive(op, "premul", op.getMultiplier())))
     return failure();
-  if ((op.getReduction() == ReduceOp::premul) !=
-      op.getMultiplier().has_value())
+  if ((op.getReduction() == ReduceOp::premul) != op.getMultiplier().has_value())
     return op.emitOpError("on bucket ")
            << op.getBucketAttr() << " has the reduction "
            << stringifyReduceOp(op.getReduction())

@@ -153,10 +153,8 @@ LogicalResult FsdpDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                   /*isArgument=*/true);
 }
 
-LogicalResult
-FsdpDialect::verifyRegionResultAttribute(Operation *op, unsigned,
-                                         unsigned index,
-                                         NamedAttribute attribute) {
+LogicalResult FsdpDialect::verifyRegionResultAttribute(
+    Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
   return verifySignatureAttribute(op, attribute, "result " + Twine(index),
                                   /*isArgument=*/false);
 }

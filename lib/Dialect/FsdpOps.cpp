@@ -256,12 +256,11 @@ LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   int64_t ranks = 1;
   for (auto [axis, size] : llvm::enumerate(shape)) {
     if (ShapedType::isDynamic(size) || size <= 0)
-      return (emitOpError() << name() << " needs a grid of static, positive "
-                            << "sizes, but axis " << axis << " of "
-                            << getGridAttr() << " is "
-                            << (ShapedType::isDynamic(size)
-                                    ? std::string("dynamic")
-                                    : std::to_string(size)))
+      return (emitOpError()
+              << name() << " needs a grid of static, positive "
+              << "sizes, but axis " << axis << " of " << getGridAttr() << " is "
+              << (ShapedType::isDynamic(size) ? std::string("dynamic")
+                                              : std::to_string(size)))
                  .attachNote(op->getLoc())
              << "the grid";
     if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > INT32_MAX)
