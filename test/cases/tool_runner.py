@@ -25,6 +25,7 @@ from .values import (
     Mismatch, NotCovered, expect, expect_rows, expect_values, numbers, tensor,
 )
 
+
 def _option(case, name):
     return case.get("options", {}).get(name)
 
