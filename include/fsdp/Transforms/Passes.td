@@ -206,4 +206,55 @@ def FuseCastsPass : Pass<"fsdp-fuse-casts", "ModuleOp"> {
   }];
 }
 
+def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
+  let summary = "check the invariant of a stage";
+  let description = [{
+    Changes nothing, and fails with one error per violation. Stands at every
+    border of a pipeline, so that a mistake is reported where it was made.
+
+    | stage | what it requires |
+    | --- | --- |
+    | `input` | any of the first three stages, also side by side: no buffer form |
+    | `declared` | no bucket, local op or collective |
+    | `explicit` | no unit op; precision fully written on every parameter; one member per bucket; no cast fused into a local op |
+    | `packed` | no unit op; precision fully written; no cast beside a local op that `fsdp-fuse-casts` would fold |
+    | `buffered` | only buffer forms; precision fully written; a gather in place wherever `fsdp-gather-in-place` would make it one |
+
+    At every stage, no name is declared in two units, and the types of arguments
+    and results fit their attributes `fsdp.shard`, `fsdp.full`, `fsdp.shard_grad`
+    and `fsdp.full_grad`. From `explicit` on, the wire dtype of a reduction is
+    the reduce dtype of each member, and no flat shards of two buckets are added.
+
+    Buckets that `stage=input` has seen in the same pipeline were written by hand:
+    `stage=explicit` lets them have several members and fused casts.
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x3xf32>
+    }
+    func.func @forward(%w: tensor<2x3xf32> {fsdp.shard = @u::@w})
+        -> (tensor<8x3xf32> {fsdp.full = @u::@w}) {
+      %f = fsdp.unshard @u(%w) : (tensor<2x3xf32>) -> tensor<8x3xf32>
+      return %f : tensor<8x3xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"stage", "stage", "::mlir::fsdp::Stage",
+           "::mlir::fsdp::Stage::Input", "the stage to check",
+           [{::llvm::cl::values(
+               clEnumValN(::mlir::fsdp::Stage::Input, "input",
+                          "declared, explicit or packed, also mixed"),
+               clEnumValN(::mlir::fsdp::Stage::Declared, "declared",
+                          "units and unit ops"),
+               clEnumValN(::mlir::fsdp::Stage::Explicit, "explicit",
+                          "one bucket per parameter, casts explicit"),
+               clEnumValN(::mlir::fsdp::Stage::Packed, "packed",
+                          "casts fused"),
+               clEnumValN(::mlir::fsdp::Stage::Buffered, "buffered",
+                          "buffer forms"))}]>,
+  ];
+}
+
 #endif // FSDP_TRANSFORMS_PASSES
