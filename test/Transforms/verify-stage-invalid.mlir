@@ -186,7 +186,6 @@ fsdp.bucket @r reduce @u[@a, @b] : f32
 shard.grid @dp(shape = 4)
 fsdp.unit @u on @dp {
   // expected-note @below {{parameter declared here}}
-  // expected-note @below {{parameter declared here}}
   fsdp.param @w : tensor<8x3xf32> precision <param = bf16, reduce = f32, grad = f32>
 }
 fsdp.bucket @r reduce @u[@w] : f32
