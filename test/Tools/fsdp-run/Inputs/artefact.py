@@ -1,0 +1,254 @@
+#!/usr/bin/python3
+#
+# Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+"""Writes and compiles an artefact for the tests of fsdp-run.
+
+    artefact.py BUILD OUT GRID [SHARD_AXES [REPLICATE_AXES]]
+
+GRID is 4 or 2x2; axes are comma-separated lists, `-` for none. The entries are
+a few lines of C each, so that fsdp-run is tested without the compiler:
+
+    forward     shards in, full tensors out
+    backward    full gradient of w in, averaged shard out
+    copy        shards in, the same out
+    double      2 * arg0
+    ranks       arg0 + rank: another result on each rank
+    liar        a full tensor, changed on the last rank
+    replicas    shards, changed on the last rank
+    leak, mismatch, broken, sleep      what their names say
+"""
+
+import json
+import subprocess
+import sys
+from math import ceil, prod
+from pathlib import Path
+
+# name: shape, dimension, dtype
+PARAMS = {
+    "w": ((10, 3), 0, "f32"),
+    "v": ((3, 5), 1, "bf16"),
+    "t": ((2, 6, 3), 1, "f16"),
+    "n": ((4,), 0, "i64"),
+    "none": ((0, 2), 0, "f64"),
+}
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i64": 8}
+
+
+def type_of(shape, dtype):
+    return f"tensor<{''.join(f'{n}x' for n in shape)}{dtype}>"
+
+
+def axes_code(axes):
+    return sum((axis + 1) << (4 * i) for i, axis in enumerate(axes))
+
+
+def numbers(text, separator):
+    return [] if text == "-" else [int(n) for n in text.split(separator)]
+
+
+C = r"""
+#include "fsdp/Runtime/Runtime.h"
+#include <string.h>
+#include <unistd.h>
+
+const int32_t fsdprt_artefact_abi = FSDPRT_ABI_VERSION;
+const char fsdprt_artefact_manifest[] = @MANIFEST@;
+
+enum { W = @W@, SHARD = @SHARD@, REPLICATE = @REPLICATE@, RANKS = @RANKS@ };
+typedef struct { int64_t outer, inner, line, element; const char *name; } Param;
+static const Param params[] = { @PARAMS@ };
+
+#define TRY(call) do { fsdprtStatus s_ = (call); if (s_) return s_; } while (0)
+#define ENTRY(name) fsdprtStatus fsdprt_entry_##name( \
+    fsdprtContext *context, void *const *in, void *const *out)
+
+static int64_t size(const Param *p) { return p->outer * p->inner * p->element; }
+
+/* Copies between a rank's run and the full tensor, as far as that goes. */
+static int64_t valid(const Param *p, int64_t r) {
+  int64_t left = p->line - r * p->inner;
+  return (left < 0 ? 0 : left < p->inner ? left : p->inner) * p->element;
+}
+
+ENTRY(forward) {
+  for (int i = 0; i < @COUNT@; ++i) {
+    const Param *p = &params[i];
+    char *packed;
+    TRY(fsdprtAlloc(context, W * size(p), (void **)&packed));
+    TRY(fsdprtAllGather(context, p->name, SHARD, FSDPRT_BYTES, size(p), in[i], packed));
+    for (int64_t r = 0; r < W; ++r)
+      for (int64_t o = 0; o < p->outer; ++o)
+        memcpy((char *)out[i] + (o * p->line + r * p->inner) * p->element,
+               packed + r * size(p) + o * p->inner * p->element, valid(p, r));
+    TRY(fsdprtFree(context, packed));
+  }
+  return 0;
+}
+
+ENTRY(backward) {
+  const Param *p = &params[0];
+  char *packed;
+  TRY(fsdprtAlloc(context, W * size(p), (void **)&packed));
+  memset(packed, 0, W * size(p));
+  for (int64_t r = 0; r < W; ++r)
+    for (int64_t o = 0; o < p->outer; ++o)
+      memcpy(packed + r * size(p) + o * p->inner * p->element,
+             (char *)in[0] + (o * p->line + r * p->inner) * p->element, valid(p, r));
+  TRY(fsdprtReduceScatter(context, "w_grad", SHARD, FSDPRT_F32, size(p) / 4, FSDPRT_AVG, 0, 0, packed, out[0]));
+  TRY(fsdprtAllReduce(context, "w_grad", REPLICATE, FSDPRT_F32, size(p) / 4, FSDPRT_AVG, 0, 0, out[0], out[0]));
+  return fsdprtFree(context, packed);
+}
+
+ENTRY(copy) {
+  (void)context;
+  for (int i = 0; i < @COUNT@; ++i)
+    memcpy(out[i], in[i], size(&params[i]));
+  return 0;
+}
+
+ENTRY(double) {
+  (void)context;
+  for (int i = 0; i < 4; ++i)
+    ((float *)out[0])[i] = 2 * ((float *)in[0])[i];
+  return 0;
+}
+
+ENTRY(ranks) {
+  int64_t rank;
+  TRY(fsdprtRank(context, &rank));
+  for (int i = 0; i < 4; ++i)
+    ((float *)out[0])[i] = ((float *)in[0])[i] + (i == 2 ? rank : 0);
+  return 0;
+}
+
+ENTRY(liar) {
+  int64_t rank;
+  TRY(fsdprtRank(context, &rank));
+  memcpy(out[0], in[0], 120);
+  if (rank == RANKS - 1)
+    ((float *)out[0])[17] += 1;
+  return 0;
+}
+
+ENTRY(replicas) {
+  int64_t rank;
+  TRY(fsdprtRank(context, &rank));
+  memcpy(out[0], in[0], size(&params[0]));
+  if (rank == RANKS - 1)
+    ((float *)out[0])[1] += 1;
+  return 0;
+}
+
+ENTRY(leak) {
+  void *data;
+  (void)in, (void)out;
+  return fsdprtAlloc(context, 64, &data);
+}
+
+ENTRY(mismatch) {
+  int64_t rank;
+  char send[8], receive[8 * RANKS];
+  (void)in, (void)out;
+  TRY(fsdprtRank(context, &rank));
+  return fsdprtAllGather(context, rank == 1 ? "odd" : "even", SHARD, FSDPRT_BYTES, 8, send, receive);
+}
+
+ENTRY(broken) {
+  int64_t rank;
+  (void)in, (void)out;
+  TRY(fsdprtRank(context, &rank));
+  return rank == RANKS - 1 ? 77 : 0;
+}
+
+ENTRY(sleep) {
+  int64_t rank;
+  (void)in, (void)out;
+  TRY(fsdprtRank(context, &rank));
+  while (rank == 0)
+    pause();
+  return 0;
+}
+"""
+
+
+def main():
+    build, out, grid = sys.argv[1:4]
+    grid = numbers(grid, "x")
+    replicate = numbers(sys.argv[5], ",") if len(sys.argv) > 5 else []
+    shard = (
+        numbers(sys.argv[4], ",")
+        if len(sys.argv) > 4
+        else [a for a in range(len(grid)) if a not in replicate]
+    )
+    w = prod(grid[a] for a in shard)
+
+    def chunk(shape, dim):
+        return shape[:dim] + (ceil(shape[dim] / w),) + shape[dim + 1 :]
+
+    def value(name, role):
+        shape, dim, dtype = PARAMS[name]
+        full = type_of(shape, dtype)
+        local = type_of(chunk(shape, dim), dtype) if "shard" in role else full
+        return {
+            "name": name, "role": role, "unit": "u", "full_type": full,
+            "type": local, "shard_dim": dim,
+        }
+
+    def ordinary(t):
+        return {"name": "", "role": "value", "type": t, "full_type": t}
+
+    shards = [value(n, "shard") for n in PARAMS]
+    fulls = [value(n, "full") for n in PARAMS]
+    four = [ordinary("tensor<4xf32>")]
+    entries = {
+        "forward": (shards, fulls),
+        "backward": ([value("w", "full_grad")], [value("w", "shard_grad")]),
+        "copy": (shards, shards),
+        "double": (four, four),
+        "ranks": (four, four),
+        "liar": (fulls[:1], fulls[:1]),
+        "replicas": (shards[:1], shards[:1]),
+        "leak": ([], []),
+        "mismatch": ([], []),
+        "broken": ([], []),
+        "sleep": ([], []),
+    }
+    manifest = {
+        "abi": 1, "target": "cpu", "ranks": prod(grid), "grid": grid,
+        "plan_hash": "0123456789abcdef",
+        "entries": [
+            {"name": n, "args": a, "results": r} for n, (a, r) in entries.items()
+        ],
+        "units": [{"name": "u", "shard_axes": shard, "replicate_axes": replicate}],
+        "buckets": [],
+    }
+    rows = []
+    for name, (shape, dim, dtype) in PARAMS.items():
+        rest = prod(shape[dim + 1 :])
+        inner = ceil(shape[dim] / w) * rest
+        rows.append(
+            f'{{{prod(shape[:dim])}, {inner}, {shape[dim] * rest}, {BYTES[dtype]}, "{name}"}}'
+        )
+    source = C
+    for key, text in {
+        "MANIFEST": json.dumps(json.dumps(manifest)),
+        "W": w, "RANKS": prod(grid), "COUNT": len(PARAMS),
+        "SHARD": axes_code(shard), "REPLICATE": axes_code(replicate),
+        "PARAMS": ", ".join(rows),
+    }.items():
+        source = source.replace(f"@{key}@", str(text))
+    root = Path(__file__).resolve().parents[4]
+    subprocess.run(
+        ["cc", "-x", "c", "-", "-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra",
+         "-Werror", "-O1", "-fPIC", "-shared", "-I", root / "include",
+         "-L", Path(build) / "lib", "-lfsdprt", "-o", out],
+        input=source.encode(), check=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

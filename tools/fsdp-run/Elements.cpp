@@ -1,0 +1,241 @@
+//===- Elements.cpp - values of elements: fill, summary -------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Elements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+using namespace mlir::fsdp;
+
+template <typename To, typename From>
+static To bits(From from) {
+  static_assert(sizeof(To) == sizeof(From), "same size");
+  To to;
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+uint64_t mlir::fsdp::fnv1a64(const void *data, int64_t bytes, uint64_t start) {
+  const unsigned char *at = static_cast<const unsigned char *>(data);
+  uint64_t hash = start;
+  for (int64_t i = 0; i < bytes; ++i)
+    hash = (hash ^ at[i]) * 0x100000001B3;
+  return hash;
+}
+
+//===----------------------------------------------------------------------===//
+// Fill
+//===----------------------------------------------------------------------===//
+
+/// The finaliser of Steele, Lea and Flood's SplitMix.
+static uint64_t splitmix64(uint64_t x) {
+  x += 0x9E3779B97F4A7C15;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+/// `value`, of magnitude at most 1, rounded to a type with fewer bits than f32.
+template <typename Storage, int exponentBits, int fractionBits>
+static Storage narrow(float value) {
+  constexpr int bias = (1 << (exponentBits - 1)) - 1;
+  constexpr int shift = 23 - fractionBits;
+  uint32_t x = bits<uint32_t>(value), magnitude = x & 0x7FFFFFFF, result;
+  if (magnitude < uint32_t(127 + 1 - bias) << 23) {
+    // Below the smallest normal the unit is constant. Rounding up to the
+    // smallest normal gives its bits, too. (No fill value is as small in bf16,
+    // whose exponents are those of f32.)
+    float unit = std::ldexp(1.0f, std::max(1 - bias - fractionBits, -126));
+    result = static_cast<uint32_t>(std::nearbyint(std::fabs(value) / unit));
+  } else {
+    uint32_t half = (1u << (shift - 1)) - 1;
+    result = (magnitude + half + ((magnitude >> shift) & 1)) >> shift;
+    result -= uint32_t(127 - bias) << fractionBits;
+  }
+  uint32_t sign = x >> 31 << (exponentBits + fractionBits);
+  return static_cast<Storage>(result | sign);
+}
+
+template <typename Storage, typename Encode>
+static void fillWith(uint64_t key, int64_t begin, int64_t count, void *data,
+                     Encode encode) {
+  Storage *out = static_cast<Storage *>(data);
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = encode(splitmix64(key ^ static_cast<uint64_t>(begin + i)));
+}
+
+void mlir::fsdp::fill(const Dtype &dtype, uint64_t key, int64_t begin,
+                      int64_t count, void *data) {
+  if (dtype.kind == Dtype::Integer) {
+    auto integer = [](uint64_t h) { return h % 100; };
+    switch (dtype.bytes) {
+    case 1:
+      return fillWith<uint8_t>(key, begin, count, data, integer);
+    case 2:
+      return fillWith<uint16_t>(key, begin, count, data, integer);
+    case 4:
+      return fillWith<uint32_t>(key, begin, count, data, integer);
+    default:
+      return fillWith<uint64_t>(key, begin, count, data, integer);
+    }
+  }
+  // 24 bits with a sign are exact in f32; every narrower type is one rounding
+  // away.
+  auto number = [](uint64_t h) {
+    int32_t numerator = static_cast<int32_t>(h >> 40) - (1 << 23);
+    return static_cast<float>(numerator) * 0x1p-23f;
+  };
+  switch (dtype.fractionBits) {
+  case 52:
+    return fillWith<double>(key, begin, count, data, number);
+  case 23:
+    return fillWith<float>(key, begin, count, data, number);
+  case 10:
+    return fillWith<uint16_t>(key, begin, count, data, [&](uint64_t h) {
+      return narrow<uint16_t, 5, 10>(number(h));
+    });
+  case 7:
+    return fillWith<uint16_t>(key, begin, count, data, [&](uint64_t h) {
+      return narrow<uint16_t, 8, 7>(number(h));
+    });
+  case 3:
+    return fillWith<uint8_t>(key, begin, count, data, [&](uint64_t h) {
+      return narrow<uint8_t, 4, 3>(number(h));
+    });
+  default:
+    return fillWith<uint8_t>(key, begin, count, data, [&](uint64_t h) {
+      return narrow<uint8_t, 5, 2>(number(h));
+    });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Summary
+//===----------------------------------------------------------------------===//
+
+/// The value of a number of up to 16 bits, of any format.
+static float decode(const Dtype &dtype, uint32_t x) {
+  uint32_t exponents = 1u << dtype.exponentBits;
+  uint32_t exponent = (x >> dtype.fractionBits) & (exponents - 1);
+  uint32_t fraction = x & ((1u << dtype.fractionBits) - 1);
+  int bias = static_cast<int>(exponents / 2) - 1;
+  bool hasInfinity = std::strcmp(dtype.name, "f8E4M3FN") != 0;
+  float value;
+  if (hasInfinity && exponent == exponents - 1)
+    value = fraction ? std::numeric_limits<float>::quiet_NaN()
+                     : std::numeric_limits<float>::infinity();
+  else if (!hasInfinity && exponent == exponents - 1 && fraction == 7)
+    value = std::numeric_limits<float>::quiet_NaN();
+  else if (exponent == 0)
+    value = std::ldexp(float(fraction), 1 - bias - dtype.fractionBits);
+  else
+    value = std::ldexp(float(fraction | 1u << dtype.fractionBits),
+                       int(exponent) - bias - dtype.fractionBits);
+  return x >> (8 * dtype.bytes - 1) ? -value : value;
+}
+
+Summary::Summary(const Dtype &dtype) : dtype(dtype) {
+  // bf16 is the upper half of f32 and needs no table.
+  if (dtype.kind != Dtype::Float || dtype.exponentBits >= 8)
+    return;
+  for (uint32_t x = 0; x < 1u << (8 * dtype.bytes); ++x)
+    values.push_back(decode(dtype, x));
+}
+
+template <typename Storage, typename Decode>
+void Summary::addFloats(const void *data, int64_t elements, Decode decode) {
+  const Storage *in = static_cast<const Storage *>(data);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  auto min = decode(Storage()), max = min;
+  min = static_cast<decltype(min)>(infinity), max = -min;
+  int64_t unordered = 0;
+  for (int64_t i = 0; i < elements; ++i) {
+    auto value = decode(in[i]);
+    min = value < min ? value : min;
+    max = value > max ? value : max;
+    unordered += value != value;
+  }
+  nans += unordered;
+  if (unordered == elements)
+    return;
+  minFloat = numbers == 0 ? min : std::min<double>(minFloat, min);
+  maxFloat = numbers == 0 ? max : std::max<double>(maxFloat, max);
+  numbers += elements - unordered;
+}
+
+template <typename Storage>
+void Summary::addIntegers(const void *data, int64_t elements) {
+  const Storage *in = static_cast<const Storage *>(data);
+  if (elements == 0)
+    return;
+  int64_t min = *std::min_element(in, in + elements);
+  int64_t max = *std::max_element(in, in + elements);
+  minInteger = numbers == 0 ? min : std::min(minInteger, min);
+  maxInteger = numbers == 0 ? max : std::max(maxInteger, max);
+  numbers += elements;
+}
+
+void Summary::add(const void *data, int64_t elements) {
+  hash = fnv1a64(data, elements * dtype.bytes, hash);
+  if (dtype.kind == Dtype::Integer) {
+    switch (dtype.bytes) {
+    case 1:
+      return addIntegers<int8_t>(data, elements);
+    case 2:
+      return addIntegers<int16_t>(data, elements);
+    case 4:
+      return addIntegers<int32_t>(data, elements);
+    default:
+      return addIntegers<int64_t>(data, elements);
+    }
+  }
+  switch (dtype.fractionBits) {
+  case 52:
+    return addFloats<double>(data, elements, [](double x) { return x; });
+  case 23:
+    return addFloats<float>(data, elements, [](float x) { return x; });
+  case 7:
+    return addFloats<uint16_t>(data, elements, [](uint16_t x) {
+      return bits<float>(static_cast<uint32_t>(x) << 16);
+    });
+  case 10:
+    return addFloats<uint16_t>(data, elements,
+                               [this](uint16_t x) { return values[x]; });
+  default:
+    return addFloats<uint8_t>(data, elements,
+                              [this](uint8_t x) { return values[x]; });
+  }
+}
+
+std::string Summary::text() const {
+  char text[128];
+  int length = std::snprintf(text, sizeof(text), "checksum=%016llx ",
+                             static_cast<unsigned long long>(hash));
+  char *rest = text + length;
+  size_t size = sizeof(text) - length;
+  if (numbers == 0) {
+    const char *nothing = nans ? "nan" : "none";
+    length = std::snprintf(rest, size, "min=%s max=%s", nothing, nothing);
+  } else if (dtype.kind == Dtype::Integer) {
+    length = std::snprintf(rest, size, "min=%lld max=%lld",
+                           static_cast<long long>(minInteger),
+                           static_cast<long long>(maxInteger));
+  } else {
+    int digits = dtype.bytes == 8 ? 17 : 9;
+    length = std::snprintf(rest, size, "min=%.*g max=%.*g", digits, minFloat,
+                           digits, maxFloat);
+  }
+  if (nans)
+    std::snprintf(rest + length, size - length, " nan=%lld",
+                  static_cast<long long>(nans));
+  return text;
+}

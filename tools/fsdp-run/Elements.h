@@ -1,0 +1,66 @@
+//===- Elements.h - values of elements: fill, summary -----------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What fsdp-run computes itself, defined to the bit so that an independent
+// program makes the same: the values that --fill gives to inputs, and the
+// checksums of results.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_FSDP_RUN_ELEMENTS_H
+#define FSDP_TOOLS_FSDP_RUN_ELEMENTS_H
+
+#include "TensorType.h"
+
+namespace mlir::fsdp {
+
+/// The standard FNV-1a hash with 64 bits.
+uint64_t fnv1a64(const void *data, int64_t bytes,
+                 uint64_t start = 0xCBF29CE484222325);
+
+/// Writes elements [begin, begin + count) of a tensor. With
+/// h = splitmix64(key ^ f), element f is h mod 100 for integers, else
+/// ((h >> 40) - 2^23) / 2^23, rounded to the dtype.
+void fill(const Dtype &dtype, uint64_t key, int64_t begin, int64_t count,
+          void *data);
+
+/// The key of a tensor's fill; `rank` for what each rank has of its own, else
+/// 0.
+inline uint64_t fillKey(uint64_t seed, llvm::StringRef name, int64_t rank) {
+  return seed ^ fnv1a64(name.data(), name.size()) ^
+         (static_cast<uint64_t>(rank) << 40);
+}
+
+/// What a result line says about a tensor, from its elements in order.
+class Summary {
+public:
+  explicit Summary(const Dtype &dtype);
+
+  void add(const void *data, int64_t elements);
+
+  /// "checksum=0123456789abcdef min=-1 max=0.5"; NaNs are counted, and take no
+  /// part in the minimum and maximum.
+  std::string text() const;
+
+private:
+  template <typename Storage, typename Decode>
+  void addFloats(const void *data, int64_t elements, Decode decode);
+  template <typename Storage>
+  void addIntegers(const void *data, int64_t elements);
+
+  const Dtype &dtype;
+  std::vector<float> values; ///< by bits, of types whose decoding is slow
+  uint64_t hash = 0xCBF29CE484222325;
+  int64_t numbers = 0, nans = 0;
+  double minFloat = 0, maxFloat = 0;
+  int64_t minInteger = 0, maxInteger = 0;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_FSDP_RUN_ELEMENTS_H

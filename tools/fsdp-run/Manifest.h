@@ -1,0 +1,74 @@
+//===- Manifest.h - what an artefact says about itself ----------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The manifest as data that the rest of fsdp-run can trust: every type has been
+// parsed, every shard compared with the layout of its full tensor, every axis
+// with the grid.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_FSDP_RUN_MANIFEST_H
+#define FSDP_TOOLS_FSDP_RUN_MANIFEST_H
+
+#include "TensorType.h"
+#include "fsdp/Layout/Layout.h"
+
+#include "llvm/Support/Error.h"
+
+namespace mlir::fsdp {
+
+/// What an argument or result is; see the attributes fsdp.shard and so on.
+enum class Role { Value, Full, FullGrad, Shard, ShardGrad };
+
+/// The ranks that share a unit's parameters. Members of a group are numbered
+/// row major over its axes as listed; the axes in neither list are foreign.
+struct Unit {
+  std::string name;
+  std::vector<int64_t> grid;
+  std::vector<int64_t> shardAxes, replicateAxes, foreignAxes;
+
+  /// Product of the sizes of `axes`.
+  int64_t size(const std::vector<int64_t> &axes) const;
+
+  /// The number of `rank` among the ranks along `axes`.
+  int64_t index(const std::vector<int64_t> &axes, int64_t rank) const;
+};
+
+/// An argument or a result of an entry.
+struct Value {
+  std::string name; ///< of its tensor in files
+  Role role = Role::Value;
+  const Unit *unit = nullptr;        ///< null for Role::Value
+  TensorType type;                   ///< what a rank holds
+  TensorType fullType;               ///< of a shard; `type` otherwise
+  std::optional<ParamLayout> layout; ///< of a shard
+
+  bool isShard() const {
+    return role == Role::Shard || role == Role::ShardGrad;
+  }
+};
+
+struct Entry {
+  std::string name;
+  std::vector<Value> arguments, results;
+};
+
+struct Manifest {
+  std::string target;
+  std::vector<int64_t> grid;
+  int64_t ranks = 0;
+  std::string planHash;
+  std::vector<std::unique_ptr<Unit>> units;
+  std::vector<Entry> entries;
+
+  static llvm::Expected<Manifest> parse(llvm::StringRef json);
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_FSDP_RUN_MANIFEST_H

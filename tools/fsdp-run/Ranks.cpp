@@ -1,0 +1,334 @@
+//===- Ranks.cpp - runs an entry on every rank ----------------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each rank is a thread that allocates, loads, starts, and runs the entry as
+// often as asked. The ranks meet after each run, so that the next one begins at
+// the same moment on all of them and a rank that never returns from the entry
+// is noticed even if nobody waits for it in a collective.
+//
+// The main thread does nothing but watch, because it must be able to end the
+// process while threads of it hang.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+using namespace mlir::fsdp;
+using llvm::Error;
+using llvm::Expected;
+using std::chrono::steady_clock;
+
+static int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             steady_clock::now().time_since_epoch())
+      .count();
+}
+
+namespace {
+
+/// Where all ranks wait for each other, unless one of them has failed.
+class Meeting {
+public:
+  explicit Meeting(int64_t ranks) : present(ranks) {}
+
+  /// Returns when all ranks are here, or the meeting has been cancelled. If
+  /// neither happens in time (0: take any time), returns who is missing.
+  std::vector<int64_t> wait(int64_t rank, double timeoutSeconds) {
+    std::unique_lock<std::mutex> lock(mutex);
+    present[rank] = true;
+    if (std::find(present.begin(), present.end(), false) == present.end()) {
+      present.assign(present.size(), false);
+      ++meetings;
+      changed.notify_all();
+      return {};
+    }
+    auto over = [&, meeting = meetings] {
+      return cancelled || meetings != meeting;
+    };
+    if (timeoutSeconds == 0) {
+      changed.wait(lock, over);
+    } else if (!changed.wait_for(
+                   lock, std::chrono::duration<double>(timeoutSeconds), over)) {
+      std::vector<int64_t> missing;
+      for (size_t other = 0; other < present.size(); ++other)
+        if (!present[other])
+          missing.push_back(other);
+      return missing;
+    }
+    return {};
+  }
+
+  void cancel() {
+    std::lock_guard<std::mutex> lock(mutex);
+    cancelled = true;
+    changed.notify_all();
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<bool> present;
+  uint64_t meetings = 0;
+  bool cancelled = false;
+};
+
+/// What one rank has and has come to.
+struct Rank {
+  fsdprtContext *context = nullptr;
+  std::vector<void *> arguments, results;
+  std::vector<std::pair<int64_t, int64_t>> runs; ///< begin, end
+  std::vector<TraceEvent> collectives;
+  fsdprtStatus status = FSDPRT_SUCCESS;
+  std::string message;
+};
+
+} // namespace
+
+struct Ranks::State {
+  const Manifest &manifest;
+  const Entry &entry;
+  const RunOptions options;
+  std::vector<Rank> ranks;
+  std::vector<double> seconds;
+
+  Meeting meeting;
+  std::atomic<int64_t> repeat{0}; ///< for the progress line
+  std::mutex mutex;               ///< guards what follows
+  std::condition_variable changed;
+  int64_t finished = 0;
+  bool failed = false;
+
+  State(const Manifest &manifest, const Entry &entry, const RunOptions &options)
+      : manifest(manifest), entry(entry), options(options),
+        ranks(manifest.ranks), meeting(manifest.ranks) {}
+
+  ~State() {
+    for (Rank &rank : ranks)
+      fsdprtDestroy(rank.context);
+  }
+
+  void fail(int64_t index, fsdprtStatus status, std::string message);
+  bool check(int64_t index, fsdprtStatus status);
+  bool load(int64_t index, const Inputs &inputs);
+  bool meet(int64_t index, double timeoutSeconds);
+  void body(int64_t index, fsdprtEntry function, const Inputs &inputs);
+  std::string firstFailure();
+};
+
+/// Records the failure of a rank and sets everybody free who waits for it.
+void Ranks::State::fail(int64_t index, fsdprtStatus status,
+                        std::string message) {
+  fsdprtAbort(ranks[index].context, message.c_str());
+  meeting.cancel();
+  std::lock_guard<std::mutex> lock(mutex);
+  ranks[index].status = status;
+  ranks[index].message = std::move(message);
+  failed = true;
+  changed.notify_all();
+}
+
+bool Ranks::State::check(int64_t index, fsdprtStatus status) {
+  if (status == FSDPRT_SUCCESS)
+    return true;
+  fail(index, status, fsdprtMessage(ranks[index].context));
+  return false;
+}
+
+bool Ranks::State::load(int64_t index, const Inputs &inputs) {
+  Rank &rank = ranks[index];
+  rank.arguments.resize(entry.arguments.size());
+  rank.results.resize(entry.results.size());
+  for (size_t i = 0; i < entry.arguments.size(); ++i) {
+    if (!check(index, fsdprtAlloc(rank.context, entry.arguments[i].type.bytes(),
+                                  &rank.arguments[i])))
+      return false;
+    if (Error error = inputs.load(index, i, rank.arguments[i])) {
+      fail(index, FSDPRT_INVALID_ARGUMENT, llvm::toString(std::move(error)));
+      return false;
+    }
+  }
+  for (size_t i = 0; i < entry.results.size(); ++i)
+    if (!check(index, fsdprtAlloc(rank.context, entry.results[i].type.bytes(),
+                                  &rank.results[i])))
+      return false;
+  return true;
+}
+
+/// False if this rank should stop.
+bool Ranks::State::meet(int64_t index, double timeoutSeconds) {
+  std::vector<int64_t> missing = meeting.wait(index, timeoutSeconds);
+  if (!missing.empty()) {
+    std::string text = "timeout: ";
+    for (size_t i = 0; i < missing.size(); ++i)
+      text += (i == 0 ? "rank " : ", rank ") + std::to_string(missing[i]);
+    llvm::raw_string_ostream(text)
+        << " did not return from entry '" << entry.name << "' within "
+        << llvm::format("%g", timeoutSeconds) << " s after rank " << index;
+    fail(index, FSDPRT_TIMEOUT, text);
+    return false;
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  return !failed;
+}
+
+void Ranks::State::body(int64_t index, fsdprtEntry function,
+                        const Inputs &inputs) {
+  Rank &rank = ranks[index];
+  // Loading may take as long as it takes.
+  if (!load(index, inputs) || !meet(index, 0) ||
+      !check(index, fsdprtStart(rank.context, manifest.planHash.c_str())))
+    return;
+  for (int64_t i = 0; i < options.repeats; ++i) {
+    if (index == 0)
+      repeat = i;
+    int64_t begin = nanoseconds();
+    if (!check(index, fsdprtRun(rank.context, function, rank.arguments.data(),
+                                rank.results.data())))
+      return;
+    rank.runs.push_back({begin, nanoseconds()});
+    if (!meet(index, options.timeoutSeconds))
+      return;
+  }
+}
+
+/// The sentence to show: not one that only tells that another rank failed, and
+/// without a rank if all ranks say the same.
+std::string Ranks::State::firstFailure() {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto failure = std::find_if(ranks.begin(), ranks.end(), [](const Rank &rank) {
+    return rank.status != FSDPRT_SUCCESS && rank.status != FSDPRT_ABORTED;
+  });
+  if (failure == ranks.end())
+    failure = std::find_if(ranks.begin(), ranks.end(), [](const Rank &rank) {
+      return rank.status != FSDPRT_SUCCESS;
+    });
+  switch (failure->status) {
+  case FSDPRT_RANKS_DISAGREE:
+  case FSDPRT_PLAN_HASH_MISMATCH:
+  case FSDPRT_TIMEOUT:
+  case FSDPRT_ABORTED:
+    return failure->message;
+  default:
+    return "rank " + std::to_string(failure - ranks.begin()) + ": " +
+           failure->message;
+  }
+}
+
+Ranks::Ranks(std::unique_ptr<State> state) : state(std::move(state)) {}
+Ranks::~Ranks() = default;
+
+Expected<Ranks> Ranks::create(const Manifest &manifest, const Entry &entry,
+                              const RunOptions &options) {
+  auto state = std::make_unique<State>(manifest, entry, options);
+  fsdprtOptions runtime = {};
+  runtime.gridShape = manifest.grid.data();
+  runtime.gridAxes = manifest.grid.size();
+  runtime.timeoutSeconds = options.timeoutSeconds;
+  runtime.stallRank = options.stallRank;
+  runtime.stallCall = options.stallCall;
+  if (options.trace) {
+    runtime.traceUser = state.get();
+    runtime.trace = [](void *user, const fsdprtTraceEvent *event) {
+      static_cast<State *>(user)->ranks[event->rank].collectives.push_back(
+          {std::string(event->kind) + " " + event->bucket, event->rank,
+           event->call, event->bytes, event->beginNanoseconds,
+           event->endNanoseconds});
+    };
+  }
+  std::vector<fsdprtContext *> contexts(manifest.ranks);
+  char message[256] = "";
+  if (fsdprtCreateLocal(&runtime, contexts.data(), message, sizeof(message)))
+    return llvm::createStringError(llvm::Twine("cannot create the ranks: ") +
+                                   message);
+  for (int64_t rank = 0; rank < manifest.ranks; ++rank)
+    state->ranks[rank].context = contexts[rank];
+  return Ranks(std::move(state));
+}
+
+Error Ranks::run(fsdprtEntry function, const Inputs &inputs,
+                 Progress &progress) {
+  State &s = *state;
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < s.manifest.ranks; ++rank)
+    threads.emplace_back([&s, rank, function, &inputs] {
+      s.body(rank, function, inputs);
+      std::lock_guard<std::mutex> lock(s.mutex);
+      ++s.finished;
+      s.changed.notify_all();
+    });
+
+  auto allFinished = [&] { return s.finished == s.manifest.ranks; };
+  {
+    std::unique_lock<std::mutex> lock(s.mutex);
+    auto tick = std::chrono::milliseconds(200);
+    while (!s.changed.wait_for(lock, tick,
+                               [&] { return s.failed || allFinished(); }))
+      progress.show("entry '" + s.entry.name + "' on " +
+                    std::to_string(s.manifest.ranks) + " ranks, repeat " +
+                    std::to_string(s.repeat + 1) + " of " +
+                    std::to_string(s.options.repeats));
+    // The others need a moment to notice; who does not may hang for ever.
+    if (s.failed)
+      s.changed.wait_for(lock, std::chrono::seconds(1), allFinished);
+    if (!allFinished())
+      for (std::thread &thread : threads)
+        thread.detach();
+  }
+  for (std::thread &thread : threads)
+    if (thread.joinable())
+      thread.join();
+  if (s.failed)
+    return llvm::createStringError(s.firstFailure());
+
+  for (int64_t i = 0; i < s.options.repeats; ++i) {
+    auto [begin, end] = s.ranks[0].runs[i];
+    for (const Rank &rank : s.ranks) {
+      begin = std::min(begin, rank.runs[i].first);
+      end = std::max(end, rank.runs[i].second);
+    }
+    s.seconds.push_back(1e-9 * (end - begin));
+  }
+  return Error::success();
+}
+
+const std::vector<double> &Ranks::seconds() const { return state->seconds; }
+
+int64_t Ranks::peakBytes() const {
+  int64_t peak = 0;
+  for (const Rank &rank : state->ranks) {
+    fsdprtStatistics statistics;
+    fsdprtGetStatistics(rank.context, &statistics);
+    peak = std::max(peak, statistics.peakBytes);
+  }
+  return peak;
+}
+
+const void *Ranks::result(int64_t rank, size_t index) const {
+  return state->ranks[rank].results[index];
+}
+
+std::vector<TraceEvent> Ranks::trace() const {
+  std::vector<TraceEvent> events;
+  for (int64_t i = 0; i < state->manifest.ranks; ++i) {
+    const Rank &rank = state->ranks[i];
+    for (auto [begin, end] : rank.runs)
+      events.push_back({state->entry.name, i, 0, 0, begin, end});
+    events.insert(events.end(), rank.collectives.begin(),
+                  rank.collectives.end());
+  }
+  return events;
+}

@@ -1,0 +1,71 @@
+//===- Ranks.h - runs an entry on every rank --------------------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_FSDP_RUN_RANKS_H
+#define FSDP_TOOLS_FSDP_RUN_RANKS_H
+
+#include "Inputs.h"
+#include "Manifest.h"
+#include "Progress.h"
+#include "fsdp/Runtime/Runtime.h"
+
+namespace mlir::fsdp {
+
+struct RunOptions {
+  int64_t repeats = 1;
+  double timeoutSeconds = 60;
+  int64_t stallRank = 0, stallCall = 0; ///< see fsdprtOptions
+  bool trace = false;
+};
+
+/// A span of time on a rank, for --trace.
+struct TraceEvent {
+  std::string name;
+  int64_t rank;
+  int64_t call;  ///< 0: an entry, not a collective
+  int64_t bytes; ///< of a collective
+  int64_t beginNanoseconds, endNanoseconds;
+};
+
+/// The ranks of a run: threads of this process, with their buffers.
+class Ranks {
+public:
+  static llvm::Expected<Ranks> create(const Manifest &manifest,
+                                      const Entry &entry,
+                                      const RunOptions &options);
+  Ranks(Ranks &&) = default;
+  ~Ranks();
+
+  /// Loads the arguments and runs the entry, all on one thread per rank. After
+  /// an error threads may still be running: nothing is left to do but to leave
+  /// the process without waiting for them.
+  llvm::Error run(fsdprtEntry function, const Inputs &inputs,
+                  Progress &progress);
+
+  /// Seconds of each repeat, from the first rank's begin to the last one's end.
+  const std::vector<double> &seconds() const;
+
+  /// The largest peak over all ranks.
+  int64_t peakBytes() const;
+
+  /// Buffer of a result on a rank.
+  const void *result(int64_t rank, size_t index) const;
+
+  /// All ranks' events, rank by rank.
+  std::vector<TraceEvent> trace() const;
+
+private:
+  struct State;
+  explicit Ranks(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_FSDP_RUN_RANKS_H

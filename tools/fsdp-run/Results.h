@@ -1,0 +1,34 @@
+//===- Results.h - results of all ranks, as lines and files -----*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_FSDP_RUN_RESULTS_H
+#define FSDP_TOOLS_FSDP_RUN_RESULTS_H
+
+#include "Manifest.h"
+#include "Progress.h"
+
+#include <functional>
+
+namespace mlir::fsdp {
+
+/// Finds a rank's buffer of result number `index`.
+using ResultBuffer = std::function<const void *(int64_t rank, size_t index)>;
+
+/// Puts shards together (padding dropped), compares what must be equal on
+/// several ranks, writes `path` (nothing if it is empty; a file per rank if it
+/// has "{rank}") and returns a line "NAME TYPE checksum=..." per tensor. With a
+/// file per rank, and without a file for results that each rank has of its own,
+/// the tensors are those of the ranks and called NAME@RANK in the lines.
+llvm::Expected<std::vector<std::string>>
+writeResults(const Manifest &manifest, const Entry &entry,
+             const ResultBuffer &buffer, llvm::StringRef path,
+             Progress &progress);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_FSDP_RUN_RESULTS_H

@@ -1,0 +1,121 @@
+//===- Safetensors.h - tensors in files -------------------------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The safetensors format: eight bytes of header length (little endian), a JSON
+// header, the data. The reader checks the whole header before anything is read:
+// every tensor's size, and that the data has no gap, no overlap and its full
+// length. Data moves by position, from any thread, and is never mapped, so that
+// a file of any size costs no memory.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_FSDP_RUN_SAFETENSORS_H
+#define FSDP_TOOLS_FSDP_RUN_SAFETENSORS_H
+
+#include "TensorType.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+
+namespace mlir::fsdp {
+
+/// A file that is open for reading or writing by position.
+class File {
+public:
+  static llvm::Expected<File> openForRead(llvm::StringRef path);
+  static llvm::Expected<File> create(llvm::StringRef path);
+  File(File &&other)
+      : path(std::move(other.path)), descriptor(other.descriptor) {
+    other.descriptor = -1;
+  }
+  File &operator=(File &&) = delete;
+  ~File();
+
+  const std::string &getPath() const { return path; }
+  llvm::Expected<int64_t> size() const;
+  llvm::Error read(int64_t offset, void *data, int64_t bytes) const;
+  llvm::Error write(int64_t offset, const void *data, int64_t bytes) const;
+
+  /// Reports what a write may only tell now.
+  llvm::Error close();
+
+private:
+  File(llvm::StringRef path, int descriptor)
+      : path(path), descriptor(descriptor) {}
+  llvm::Error lastError(llvm::StringRef what) const;
+
+  std::string path;
+  int descriptor;
+};
+
+class SafetensorsReader {
+public:
+  struct Tensor {
+    std::string tag; ///< "BF16"
+    std::vector<int64_t> shape;
+    int64_t offset; ///< in the file
+    int64_t bytes;
+  };
+
+  static llvm::Expected<SafetensorsReader> open(llvm::StringRef path);
+
+  const std::string &path() const { return file.getPath(); }
+
+  /// Null if there is none.
+  const Tensor *find(llvm::StringRef name) const;
+
+  /// Names of all tensors, sorted.
+  std::vector<std::string> names() const;
+
+  /// Reads bytes [begin, begin + bytes) of a tensor.
+  llvm::Error read(const Tensor &tensor, int64_t begin, void *data,
+                   int64_t bytes) const {
+    return file.read(tensor.offset + begin, data, bytes);
+  }
+
+private:
+  explicit SafetensorsReader(File file) : file(std::move(file)) {}
+  llvm::Error parse();
+
+  File file;
+  llvm::StringMap<Tensor> tensors;
+};
+
+class SafetensorsWriter {
+public:
+  struct Tensor {
+    std::string name;
+    const TensorType *type;
+  };
+
+  /// Creates the file and writes its header; the tensors stand in the data in
+  /// the order of the list.
+  static llvm::Expected<SafetensorsWriter>
+  create(llvm::StringRef path, llvm::ArrayRef<Tensor> tensors);
+
+  /// Writes bytes [begin, begin + bytes) of tensor number `index`.
+  llvm::Error write(size_t index, int64_t begin, const void *data,
+                    int64_t bytes) const {
+    return file.write(offsets[index] + begin, data, bytes);
+  }
+
+  llvm::Error close() { return file.close(); }
+
+private:
+  explicit SafetensorsWriter(File file) : file(std::move(file)) {}
+
+  File file;
+  std::vector<int64_t> offsets; ///< in the file
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_FSDP_RUN_SAFETENSORS_H

@@ -1,0 +1,306 @@
+//===- fsdp-run.cpp - runs an entry of an artefact on N ranks -------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Artefact.h"
+#include "Inputs.h"
+#include "Manifest.h"
+#include "Progress.h"
+#include "Ranks.h"
+#include "Results.h"
+
+#include "../Version.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+#include <unistd.h>
+
+using namespace mlir::fsdp;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+using llvm::Twine;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("fsdp-run options");
+
+static cl::opt<std::string> artefactPath(cl::Positional, cl::Required,
+                                         cl::desc("<artefact>"),
+                                         cl::cat(category));
+static cl::opt<int64_t>
+    ranksOption("ranks", cl::value_desc("N"),
+                cl::desc("Number of ranks, 1 to 64 (default: as compiled)"),
+                cl::cat(category));
+static cl::opt<std::string> comm("comm", cl::init("local"),
+                                 cl::value_desc("name"),
+                                 cl::desc("Communicator: local (default)"),
+                                 cl::cat(category));
+static cl::opt<std::string> device("device", cl::init("host"),
+                                   cl::value_desc("name"),
+                                   cl::desc("Device: host (default)"),
+                                   cl::cat(category));
+static cl::opt<std::string>
+    entryName("entry", cl::value_desc("name"),
+              cl::desc("Entry to run; needed if there are several"),
+              cl::cat(category));
+static cl::opt<std::string>
+    in("in", cl::value_desc("file"),
+       cl::desc("Arguments, a safetensors file of full tensors; with {rank} in "
+                "its name a file per rank with local tensors"),
+       cl::cat(category));
+static cl::opt<std::string> out("out", cl::value_desc("file"),
+                                cl::desc("Results, in the same two forms"),
+                                cl::cat(category));
+static cl::opt<uint64_t>
+    fillSeed("fill", cl::value_desc("seed"),
+             cl::desc("Give arguments that no file has reproducible values"),
+             cl::cat(category));
+static cl::opt<int64_t> repeat("repeat", cl::init(1), cl::value_desc("N"),
+                               cl::desc("Run the entry N times"),
+                               cl::cat(category));
+static cl::opt<double>
+    timeout("timeout", cl::init(60), cl::value_desc("seconds"),
+            cl::desc("How long ranks wait for each other (default 60)"),
+            cl::cat(category));
+static cl::opt<std::string>
+    traceFile("trace", cl::value_desc("file"),
+              cl::desc("Write when each rank was in which collective, for "
+                       "chrome://tracing or Perfetto"),
+              cl::cat(category));
+static cl::opt<bool> list("list", cl::desc("Print the manifest and stop"),
+                          cl::cat(category));
+static cl::opt<std::string>
+    inject("inject", cl::value_desc("fault"),
+           cl::desc("For tests: stall:RANK:CALL, that rank never reaches its "
+                    "collective number CALL (from 1); abi, the artefact has "
+                    "another ABI version"),
+           cl::cat(category));
+
+static Error failure(const Twine &message) {
+  return llvm::createStringError(message);
+}
+
+/// Checks the options that need no artefact, and reads --inject.
+static Error readOptions(RunOptions &options, bool &injectAbi) {
+  if (comm != "local")
+    return failure("this build has no communicator '" + comm +
+                   "', expected --comm=local");
+  if (device != "host")
+    return failure("this build has no device '" + device +
+                   "', expected --device=host");
+  if (ranksOption.getNumOccurrences() && (ranksOption < 1 || ranksOption > 64))
+    return failure("--ranks=" + Twine(ranksOption) +
+                   ": expected 1 to 64 ranks");
+  if (repeat < 1)
+    return failure("--repeat=" + Twine(repeat) + ": expected at least 1");
+  if (!(timeout > 0) || !std::isfinite(timeout))
+    return failure("--timeout: expected a positive number of seconds");
+  options.repeats = repeat;
+  options.timeoutSeconds = timeout;
+  options.trace = !traceFile.empty();
+  injectAbi = inject == "abi";
+  if (inject.empty() || injectAbi)
+    return Error::success();
+  StringRef rest = inject;
+  if (!rest.consume_front("stall:") ||
+      rest.consumeInteger(10, options.stallRank) || !rest.consume_front(":") ||
+      rest.consumeInteger(10, options.stallCall) || !rest.empty() ||
+      options.stallCall < 1)
+    return failure("--inject=" + inject + ": expected stall:RANK:CALL or abi");
+  return Error::success();
+}
+
+static Error checkArtefact(const Artefact &artefact, bool injectAbi) {
+  int32_t abi = injectAbi ? FSDPRT_ABI_VERSION + 1 : artefact.abi;
+  if (abi != fsdprtAbiVersion())
+    return failure("'" + artefact.path + "' was compiled for ABI version " +
+                   Twine(abi) + ", but the runtime has ABI version " +
+                   Twine(fsdprtAbiVersion()));
+  return Error::success();
+}
+
+static Error checkManifest(const Manifest &manifest) {
+  if (manifest.target != "cpu")
+    return failure("the artefact is for target '" + manifest.target +
+                   "', expected 'cpu' for device 'host'");
+  if (ranksOption.getNumOccurrences() && ranksOption != manifest.ranks)
+    return failure("the artefact was compiled for " + Twine(manifest.ranks) +
+                   " ranks, but --ranks=" + Twine(ranksOption) + " asks for " +
+                   Twine(ranksOption));
+  if (manifest.ranks > 64)
+    return failure("the artefact was compiled for " + Twine(manifest.ranks) +
+                   " ranks, expected 1 to 64 ranks");
+  return Error::success();
+}
+
+static Expected<const Entry *> chooseEntry(const Manifest &manifest) {
+  auto names = llvm::map_range(manifest.entries,
+                               [](const Entry &entry) { return entry.name; });
+  std::string all = llvm::join(names, ", ");
+  if (entryName.empty()) {
+    if (manifest.entries.size() == 1)
+      return &manifest.entries[0];
+    return failure("the artefact has " + Twine(manifest.entries.size()) +
+                   " entries, expected --entry with one of: " + all);
+  }
+  for (const Entry &entry : manifest.entries)
+    if (entry.name == entryName)
+      return &entry;
+  return failure("the artefact has no entry '" + entryName +
+                 "', expected one of: " + all);
+}
+
+static void printRun(const Manifest &manifest, const Ranks &ranks) {
+  std::vector<double> seconds = ranks.seconds();
+  llvm::sort(seconds);
+  size_t middle = seconds.size() / 2;
+  double median = seconds.size() % 2
+                      ? seconds[middle]
+                      : (seconds[middle - 1] + seconds[middle]) / 2;
+  llvm::outs() << "ranks=" << manifest.ranks << " grid="
+               << llvm::join(llvm::map_range(manifest.grid,
+                                             [](int64_t extent) {
+                                               return std::to_string(extent);
+                                             }),
+                             "x")
+               << " comm=" << comm << " device=" << device << "\n"
+               << "time min=" << llvm::format("%.6f", seconds.front())
+               << "s median=" << llvm::format("%.6f", median)
+               << "s max=" << llvm::format("%.6f", seconds.back())
+               << "s repeats=" << seconds.size() << "\n"
+               << "peak_bytes=" << ranks.peakBytes() << "\n";
+}
+
+/// Chrome's trace event format: microseconds, a thread per rank.
+static Error writeTrace(const Ranks &ranks) {
+  std::error_code code;
+  llvm::raw_fd_ostream stream(traceFile, code);
+  if (code)
+    return failure(traceFile + ": cannot create: " + code.message());
+  std::vector<TraceEvent> events = ranks.trace();
+  int64_t origin = INT64_MAX;
+  for (const TraceEvent &event : events)
+    origin = std::min(origin, event.beginNanoseconds);
+  llvm::json::OStream json(stream);
+  json.object([&] {
+    json.attributeArray("traceEvents", [&] {
+      for (const TraceEvent &event : events)
+        json.object([&] {
+          json.attribute("name", event.name);
+          json.attribute("cat", event.call == 0 ? "entry" : "collective");
+          json.attribute("ph", "X");
+          json.attribute("ts", 1e-3 * (event.beginNanoseconds - origin));
+          json.attribute(
+              "dur", 1e-3 * (event.endNanoseconds - event.beginNanoseconds));
+          json.attribute("pid", 0);
+          json.attribute("tid", event.rank);
+          if (event.call != 0)
+            json.attributeObject("args", [&] {
+              json.attribute("call", event.call);
+              json.attribute("bytes", event.bytes);
+            });
+        });
+    });
+  });
+  stream << "\n";
+  stream.close();
+  if (stream.has_error())
+    return failure(traceFile + ": cannot write: " + stream.error().message());
+  return Error::success();
+}
+
+static Error run(Progress &progress) {
+  RunOptions options;
+  bool injectAbi = false;
+  if (Error error = readOptions(options, injectAbi))
+    return error;
+  auto artefact = Artefact::read(artefactPath);
+  if (!artefact)
+    return artefact.takeError();
+  if (Error error = checkArtefact(*artefact, injectAbi))
+    return error;
+  if (list) {
+    llvm::outs() << artefact->manifest << "\n";
+    return Error::success();
+  }
+  auto manifest = Manifest::parse(artefact->manifest);
+  if (!manifest)
+    return manifest.takeError();
+  if (Error error = checkManifest(*manifest))
+    return error;
+  auto entry = chooseEntry(*manifest);
+  if (!entry)
+    return entry.takeError();
+  auto function = artefact->load((*entry)->name);
+  if (!function)
+    return function.takeError();
+
+  std::optional<uint64_t> seed;
+  if (fillSeed.getNumOccurrences())
+    seed = fillSeed;
+  std::vector<std::string> notes;
+  auto inputs = Inputs::open(*manifest, **entry, in, seed, notes);
+  if (!inputs)
+    return inputs.takeError();
+  for (const std::string &note : notes)
+    llvm::errs() << "fsdp-run: note: " << note << "\n";
+
+  auto ranks = Ranks::create(*manifest, **entry, options);
+  if (!ranks)
+    return ranks.takeError();
+  if (Error error = ranks->run(*function, *inputs, progress)) {
+    // Threads of ranks may use all of this for ever.
+    progress.clear();
+    llvm::errs() << "fsdp-run: error: " << llvm::toString(std::move(error))
+                 << "\n";
+    llvm::outs().flush();
+    _exit(1);
+  }
+  if (options.trace)
+    if (Error error = writeTrace(*ranks))
+      return error;
+
+  auto buffer = [&](int64_t rank, size_t index) {
+    return ranks->result(rank, index);
+  };
+  auto lines = writeResults(*manifest, **entry, buffer, out, progress);
+  if (!lines)
+    return lines.takeError();
+  progress.clear();
+  printRun(*manifest, *ranks);
+  for (const std::string &line : *lines)
+    llvm::outs() << line << "\n";
+  return Error::success();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  setVersionPrinter("fsdp-run");
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "runs an entry of an artefact of fsdp-compile on N ranks\n\n"
+      "Prints ranks, time and peak memory, then one line per result. What "
+      "goes\n"
+      "wrong is one sentence on standard error and an exit code other than "
+      "0.\n");
+  Progress progress;
+  Error error = run(progress);
+  progress.clear();
+  if (!error)
+    return 0;
+  llvm::errs() << "fsdp-run: error: " << llvm::toString(std::move(error))
+               << "\n";
+  return 1;
+}
