@@ -22,6 +22,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Transforms/GatherInPlace.h"
+
 #include "fsdp/Transforms/Decisions.h"
 #include "fsdp/Transforms/Passes.h"
 
@@ -86,6 +88,13 @@ static std::string whyOutputIsBusy(AllGatherOp gather) {
       return "the gathered buffer is used before";
   }
   return {};
+}
+
+std::string mlir::fsdp::whyNotInPlace(AllGatherOp gather) {
+  Candidate candidate;
+  candidate.gather = gather;
+  std::string reason = findConcat(candidate);
+  return reason.empty() ? whyOutputIsBusy(gather) : reason;
 }
 
 /// This rank's place in the group, numbered row major over the axes as listed.

@@ -25,6 +25,7 @@ from .values import (
     Mismatch, NotCovered, expect, expect_rows, expect_values, numbers, tensor,
 )
 
+
 def _option(case, name):
     return case.get("options", {}).get(name)
 
@@ -36,8 +37,6 @@ def partial_sums(case):
 
 # What does not exist yet: a case that needs it is reported, not run.
 NOT_COVERED = {
-    "profile stable": lambda c: _option(c, "profile") == "stable",
-    "profile grad_dtype": lambda c: _option(c, "profile") == "grad_dtype",
     "accumulate=f32": lambda c: _option(c, "accumulate") == "f32",
     "unused=zero": lambda c: _option(c, "unused") == "zero",
     "scope=global": lambda c: _option(c, "scope") == "global",

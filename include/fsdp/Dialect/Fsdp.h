@@ -1,4 +1,4 @@
-//===- Fsdp.h - the dialect --------------------------------------*- C++ -*-===//
+//===- Fsdp.h - the dialect -------------------------------------*- C++ -*-===//
 //
 // Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

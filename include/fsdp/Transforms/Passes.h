@@ -16,6 +16,15 @@
 
 namespace mlir::fsdp {
 
+/// What is legal in a unit, and what an absent reduce dtype means.
+enum class Profile { PerParam, Stable, GradDtype };
+/// What becomes of trainable parameters without a gradient.
+enum class Unused { Skip, Zero };
+/// Dtype of the running sum of a 16-bit reduction.
+enum class Accumulate { Wire, F32 };
+/// What fsdp-verify-stage checks. `Input` is what a pipeline takes.
+enum class Stage { Input, Declared, Explicit, Packed, Buffered };
+
 #define GEN_PASS_DECL
 #include "fsdp/Transforms/Passes.h.inc"
 

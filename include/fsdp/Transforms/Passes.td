@@ -11,6 +11,128 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ResolvePrecisionPass : Pass<"fsdp-resolve-precision", "::mlir::ModuleOp"> {
+  let summary = "write the param, reduce and grad dtype on every parameter";
+  let description = [{
+    Takes units in which dtypes may be inherited and writes all three on every
+    parameter (`param` alone on those of opaque storage). Later passes read only
+    what stands there. Nothing but the parameters' `precision` changes; a second
+    run changes nothing.
+
+    The param dtype is the parameter's own entry, else the unit's, else the
+    storage dtype; the grad dtype is the own entry, the unit's or the storage
+    dtype. The *profile* says what an absent reduce dtype means and what is legal.
+    It is the attribute `fsdp.profile` of the unit, else of the closest module
+    that has one, else the option.
+
+    | profile | reduce dtype | refused |
+    | --- | --- | --- |
+    | `per_param` | own entry, the unit's, or the param dtype | nothing |
+    | `stable` | the same | dtypes that differ among the unit's trainable parameters |
+    | `grad_dtype` | one for the unit: the unit's entry, or the grad dtypes of its trainable parameters, promoted | an own `param` that is neither the storage dtype nor the unit's, an own `reduce` that is not the unit's |
+
+    Own entries on a parameter of opaque storage, which is never cast, are refused
+    by all profiles. Frozen parameters are resolved like the others and refused
+    for nothing. Before anything is refused nothing is written.
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @layer0 on @dp precision <param = bf16, reduce = f32> {
+      fsdp.param @norm : tensor<10xf32> precision <param = f32>
+      fsdp.param @ids : tensor<16xi64> frozen
+    }
+    ```
+    becomes
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @layer0 on @dp precision <param = bf16, reduce = f32> {
+      fsdp.param @norm : tensor<10xf32> precision <param = f32, reduce = f32, grad = f32>
+      fsdp.param @ids : tensor<16xi64> precision <param = i64> frozen
+    }
+    ```
+  }];
+  let options = [
+    Option<"profile", "profile", "::mlir::fsdp::Profile",
+           "::mlir::fsdp::Profile::PerParam",
+           "profile of units for which the IR has none", [{::llvm::cl::values(
+             clEnumValN(::mlir::fsdp::Profile::PerParam, "per_param",
+                        "any dtypes per parameter"),
+             clEnumValN(::mlir::fsdp::Profile::Stable, "stable",
+                        "one policy per unit"),
+             clEnumValN(::mlir::fsdp::Profile::GradDtype, "grad_dtype",
+                        "one reduce dtype per unit, after the grad dtypes"))}]>,
+  ];
+}
+
+def ExpandUnitsPass : Pass<"fsdp-expand-units", "::mlir::ModuleOp"> {
+  let summary = "make every collective visible, one per parameter";
+  let description = [{
+    Takes stage *declared*, with precision resolved, to stage *explicit*: no
+    `unshard` and no `reduce_grads` is left. Each becomes one bucket and one
+    collective per parameter, in the order of declaration, with every cast
+    explicit. This naive form defines the bits; later passes keep them.
+
+    The division by the number of ranks, or by the unit's `divide_factor`, is
+    carried out by the unit's reduction and the wire dtype: multiplied in before
+    the sum by the collective (`avg`, `premul`), divided afterwards by `split`, or
+    in f16 half before and half after, for range. A multiplier is rounded to the
+    wire dtype; where it is not exact in 16 bits a remark says that the mean is
+    biased.
+
+    Refused: units that are not resolved, and a `divide_factor` that the wire
+    dtype cannot carry out.
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x3xf32> precision <param = bf16, reduce = f32, grad = f32>
+    }
+    func.func @step(%s: tensor<2x3xf32>) -> tensor<8x3xbf16> {
+      %w = fsdp.unshard @u(%s) : (tensor<2x3xf32>) -> tensor<8x3xbf16>
+      return %w : tensor<8x3xbf16>
+    }
+    ```
+    becomes
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x3xf32> precision <param = bf16, reduce = f32, grad = f32>
+    }
+    fsdp.bucket @w_gather gather @u[@w] : bf16 group 0
+    func.func @step(%s: tensor<2x3xf32>) -> tensor<8x3xbf16> {
+      %0 = arith.truncf %s : tensor<2x3xf32> to tensor<2x3xbf16>
+      %1 = fsdp.concat %0 into @w_gather : (tensor<2x3xbf16>) -> tensor<64xbf16>
+      %2 = fsdp.all_gather %1 of @w_gather : (tensor<64xbf16>) -> tensor<4x64xbf16>
+      %3 = fsdp.unchunk %2 of @w_gather : (tensor<4x64xbf16>) -> tensor<8x3xbf16>
+      return %3 : tensor<8x3xbf16>
+    }
+    ```
+  }];
+  let options = [
+    Option<"unused", "unused", "::mlir::fsdp::Unused",
+           "::mlir::fsdp::Unused::Skip",
+           "trainable parameters that a reduce_grads does not name",
+           [{::llvm::cl::values(
+             clEnumValN(::mlir::fsdp::Unused::Skip, "skip",
+                        "are in no collective"),
+             clEnumValN(::mlir::fsdp::Unused::Zero, "zero",
+                        "are reduced as zeros, and the result is dropped"))}]>,
+    Option<"accumulate", "accumulate", "::mlir::fsdp::Accumulate",
+           "::mlir::fsdp::Accumulate::Wire",
+           "dtype of the running sum of a 16-bit reduction (changes bits)",
+           [{::llvm::cl::values(
+             clEnumValN(::mlir::fsdp::Accumulate::Wire, "wire",
+                        "the wire dtype, as a ring does"),
+             clEnumValN(::mlir::fsdp::Accumulate::F32, "f32",
+                        "f32, rounded once at the end"))}]>,
+    Option<"align", "align", "int64_t", "::mlir::fsdp::kDefaultAlign",
+           "alignment in bytes of a bucket's segments and rows">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def GatherInPlacePass : Pass<"fsdp-gather-in-place", "::mlir::ModuleOp"> {
   let summary = "pack the flat shard into the gather's own row";
   let description = [{
@@ -82,6 +204,57 @@ def FuseCastsPass : Pass<"fsdp-fuse-casts", "ModuleOp"> {
     }
     ```
   }];
+}
+
+def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
+  let summary = "check the invariant of a stage";
+  let description = [{
+    Changes nothing, and fails with one error per violation. Stands at every
+    border of a pipeline, so that a mistake is reported where it was made.
+
+    | stage | what it requires |
+    | --- | --- |
+    | `input` | any of the first three stages, also side by side: no buffer form |
+    | `declared` | no bucket, local op or collective |
+    | `explicit` | no unit op; precision fully written on every parameter; one member per bucket; no cast fused into a local op |
+    | `packed` | no unit op; precision fully written; no cast beside a local op that `fsdp-fuse-casts` would fold |
+    | `buffered` | only buffer forms; precision fully written; a gather in place wherever `fsdp-gather-in-place` would make it one |
+
+    At every stage, no name is declared in two units, and the types of arguments
+    and results fit their attributes `fsdp.shard`, `fsdp.full`, `fsdp.shard_grad`
+    and `fsdp.full_grad`. From `explicit` on, the wire dtype of a reduction is
+    the reduce dtype of each member, and no flat shards of two buckets are added.
+
+    Buckets that `stage=input` has seen in the same pipeline were written by hand:
+    `stage=explicit` lets them have several members and fused casts.
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x3xf32>
+    }
+    func.func @forward(%w: tensor<2x3xf32> {fsdp.shard = @u::@w})
+        -> (tensor<8x3xf32> {fsdp.full = @u::@w}) {
+      %f = fsdp.unshard @u(%w) : (tensor<2x3xf32>) -> tensor<8x3xf32>
+      return %f : tensor<8x3xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"stage", "stage", "::mlir::fsdp::Stage",
+           "::mlir::fsdp::Stage::Input", "the stage to check",
+           [{::llvm::cl::values(
+               clEnumValN(::mlir::fsdp::Stage::Input, "input",
+                          "declared, explicit or packed, also mixed"),
+               clEnumValN(::mlir::fsdp::Stage::Declared, "declared",
+                          "units and unit ops"),
+               clEnumValN(::mlir::fsdp::Stage::Explicit, "explicit",
+                          "one bucket per parameter, casts explicit"),
+               clEnumValN(::mlir::fsdp::Stage::Packed, "packed",
+                          "casts fused"),
+               clEnumValN(::mlir::fsdp::Stage::Buffered, "buffered",
+                          "buffer forms"))}]>,
+  ];
 }
 
 #endif // FSDP_TRANSFORMS_PASSES

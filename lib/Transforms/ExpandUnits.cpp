@@ -1,0 +1,469 @@
+//===- ExpandUnits.cpp - one bucket and one collective per parameter ------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   %w = fsdp.unshard @u(%s) : (tensor<2x3xf32>) -> tensor<8x3xbf16>
+// becomes
+//   %0 = arith.truncf %s : tensor<2x3xf32> to tensor<2x3xbf16>
+//   %1 = fsdp.concat %0 into @w_gather
+//   %2 = fsdp.all_gather %1 of @w_gather
+//   %w = fsdp.unchunk %2 of @w_gather
+// and
+//   %s = fsdp.reduce_grads @u[@w](%g) : (tensor<8x3xbf16>) -> tensor<2x3xf32>
+// becomes
+//   %0 = arith.extf %g : tensor<8x3xbf16> to tensor<8x3xf32>
+//   %1 = fsdp.chunk_cat %0 into @w_reduce_f32
+//   %2 = fsdp.reduce_scatter avg %1 of @w_reduce_f32
+//   %s = fsdp.split %2 of @w_reduce_f32
+//
+// with an all_reduce before the split on hybrid grids. This is the naive form,
+// which defines the bits: a pass that merges or fuses is checked against it.
+//
+// Every unit op gets buckets of its own and a group number, so that two gathers
+// of one unit stay two. Everything is in the order of declaration, so the plan
+// is a function of the module's text and the options, the same on all ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DivisionPlan.h"
+#include "fsdp/Transforms/Decisions.h"
+#include "fsdp/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Format.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_EXPANDUNITSPASS
+#include "fsdp/Transforms/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+/// One parameter of a reduce_grads and the place of its gradient and shard
+/// among operands and results; none if it has no gradient. (Not the values: an
+/// operand may be the result of a unit op that is replaced before.)
+struct ReducedParam {
+  ParamOp param;
+  std::optional<unsigned> index;
+};
+
+/// A unit op, and the parameters that it moves in the order of declaration.
+struct UnitOpPlan {
+  Operation *op;
+  UnitOp unit;
+  UnitGroup group;
+  SmallVector<ReducedParam> reduced; ///< of a reduce_grads
+
+  bool isGather() const { return isa<UnshardOp>(op); }
+};
+
+/// What is asked for once for the whole module.
+struct ExpandOptions {
+  Unused unused;
+  Accumulate accumulate;
+  int64_t align;
+};
+
+/// Decides how every unit op will be expanded, and refuses what cannot be.
+class Planner {
+public:
+  Planner(SymbolTableCollection &symbolTables, const ExpandOptions &options)
+      : symbolTables(symbolTables), options(options) {}
+
+  /// Plans all unit ops of `module` in program order; fails after errors.
+  FailureOr<SmallVector<UnitOpPlan, 0>> plan(ModuleOp module);
+
+private:
+  LogicalResult checkResolved(UnitOp unit);
+  FailureOr<UnitOpPlan> planOp(Operation *op, FlatSymbolRefAttr unitName);
+  LogicalResult planReduced(ReduceGradsOp op, UnitOpPlan &plan);
+
+  SymbolTableCollection &symbolTables;
+  const ExpandOptions &options;
+};
+
+/// Carries plans out.
+class Expander {
+public:
+  Expander(SymbolTableCollection &symbolTables, const ExpandOptions &options,
+           int64_t firstGroup)
+      : symbolTables(symbolTables), options(options), nextGroup(firstGroup) {}
+
+  /// Replaces the planned op.
+  void expand(const UnitOpPlan &plan);
+
+private:
+  Value gather(const UnitOpPlan &plan, ParamOp param, Value shard);
+  Value reduce(const UnitOpPlan &plan, const ReducedParam &reduced);
+  ResolvedBucket createBucket(const UnitOpPlan &plan, ParamOp param,
+                              BucketKind kind, Type wire);
+
+  SymbolTableCollection &symbolTables;
+  const ExpandOptions &options;
+  int64_t nextGroup;
+  /// Behind which op the next bucket of a unit stands; for look-ups only.
+  DenseMap<Operation *, Operation *> lastBucket;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Deciding
+//===----------------------------------------------------------------------===//
+
+LogicalResult Planner::checkResolved(UnitOp unit) {
+  for (ParamOp param : unit.getParams()) {
+    PrecisionAttr precision = param.getPrecisionAttr();
+    bool isResolved = param.isOpaque() ? precision && precision.getParam()
+                                       : param.getReduceType() != nullptr;
+    if (isResolved)
+      continue;
+    InFlightDiagnostic diag =
+        unit.emitError() << "unit '" << unit.getSymName()
+                         << "' is not resolved: run fsdp-resolve-precision "
+                            "before fsdp-expand-units";
+    diag.attachNote(param.getLoc())
+        << "parameter '" << param.getSymName() << "' lacks dtypes";
+    return diag;
+  }
+  return success();
+}
+
+/// The trainable parameters of the reduction that have a gradient, or all of
+/// them with `unused=zero`, in the order of declaration.
+LogicalResult Planner::planReduced(ReduceGradsOp op, UnitOpPlan &plan) {
+  // Without names there is nothing to reduce, whatever the options say: such
+  // an op has no results, and would be erased as dead anyway.
+  if (op.getParams().empty())
+    return success();
+  DenseMap<StringAttr, unsigned> indices;
+  for (auto [index, name] :
+       llvm::enumerate(op.getParams().getAsRange<SymbolRefAttr>()))
+    indices[name.getLeafReference()] = index;
+  for (ParamOp param : plan.unit.getParams()) {
+    auto found = indices.find(param.getSymNameAttr());
+    if (found != indices.end())
+      plan.reduced.push_back({param, found->second});
+    else if (options.unused == Unused::Zero && !param.getFrozen())
+      plan.reduced.push_back({param, std::nullopt});
+  }
+  SmallPtrSet<Type, 4> checked;
+  for (const ReducedParam &reduced : plan.reduced) {
+    ParamOp param = reduced.param;
+    Type wire = param.getReduceType();
+    if (!checked.insert(wire).second)
+      continue;
+    if (failed(DivisionPlan::get(plan.unit, plan.group, wire)))
+      return plan.unit.emitError()
+             << "unit '" << plan.unit.getSymName() << "' has the divide factor "
+             << plan.unit.getDivideFactorAttr()
+             << ", which is no positive finite number when it divides in "
+             << wire;
+  }
+  return success();
+}
+
+FailureOr<UnitOpPlan> Planner::planOp(Operation *op,
+                                      FlatSymbolRefAttr unitName) {
+  // Verified: the unit exists and its group is valid.
+  auto unit = symbolTables.lookupNearestSymbolFrom<UnitOp>(op, unitName);
+  FailureOr<UnitGroup> group = unit.getGroup(symbolTables);
+  if (failed(group))
+    return failure();
+  UnitOpPlan plan{op, unit, std::move(*group), {}};
+  if (auto reduce = dyn_cast<ReduceGradsOp>(op))
+    if (failed(planReduced(reduce, plan)))
+      return failure();
+  return plan;
+}
+
+FailureOr<SmallVector<UnitOpPlan, 0>> Planner::plan(ModuleOp module) {
+  if (!isValidAlign(options.align))
+    return module.emitError()
+           << "option align is " << options.align
+           << ", expected a power of two from 1 to " << kMaxAlign;
+  bool refused = false;
+  module.walk([&](UnitOp unit) { refused |= failed(checkResolved(unit)); });
+  if (refused)
+    return failure();
+
+  SmallVector<UnitOpPlan, 0> plans;
+  module.walk([&](Operation *op) {
+    FlatSymbolRefAttr unitName;
+    if (auto unshard = dyn_cast<UnshardOp>(op))
+      unitName = unshard.getUnitAttr();
+    else if (auto reduce = dyn_cast<ReduceGradsOp>(op))
+      unitName = reduce.getUnitAttr();
+    else
+      return;
+    FailureOr<UnitOpPlan> plan = planOp(op, unitName);
+    if (succeeded(plan))
+      plans.push_back(std::move(*plan));
+    refused |= failed(plan);
+  });
+  if (refused)
+    return failure();
+  return plans;
+}
+
+//===----------------------------------------------------------------------===//
+// Acting
+//===----------------------------------------------------------------------===//
+
+/// `value` with the element type `to`, rounded at most once. Between f16 and
+/// bf16 the way leads through f32, since arith refuses equal widths.
+static Value castElements(OpBuilder &builder, Location loc, Value value,
+                          Type to) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Type from = type.getElementType();
+  if (from == to)
+    return value;
+  unsigned width = from.getIntOrFloatBitWidth();
+  if (width == to.getIntOrFloatBitWidth()) {
+    Type wide = type.clone(builder.getF32Type());
+    value = arith::ExtFOp::create(builder, loc, wide, value);
+  } else if (width < to.getIntOrFloatBitWidth()) {
+    return arith::ExtFOp::create(builder, loc, type.clone(to), value);
+  }
+  return arith::TruncFOp::create(builder, loc, type.clone(to), value);
+}
+
+/// Where everything for `param` comes from: `op`, under the parameter's name,
+/// so that messages of later passes say which parameter they mean.
+static Location getParamLoc(Operation *op, ParamOp param) {
+  return NameLoc::get(param.getSymNameAttr(), op->getLoc());
+}
+
+/// "layers.0.wq_gather", or "layers.0.wq_reduce_bf16": for the reader only.
+static std::string getBucketName(ParamOp param, BucketKind kind, Type wire) {
+  std::string name;
+  llvm::raw_string_ostream stream(name);
+  stream << param.getSymName() << '_' << stringifyBucketKind(kind);
+  if (kind == BucketKind::reduce)
+    stream << '_' << wire;
+  return name;
+}
+
+/// Declares the bucket of one parameter behind its unit, and behind the unit's
+/// buckets that stand there already.
+ResolvedBucket Expander::createBucket(const UnitOpPlan &plan, ParamOp param,
+                                      BucketKind kind, Type wire) {
+  UnitOp unit = plan.unit;
+  OpBuilder builder(unit.getContext());
+  auto member = SymbolRefAttr::get(unit.getSymNameAttr(),
+                                   {FlatSymbolRefAttr::get(param)});
+  auto bucket = BucketOp::create(
+      builder, getParamLoc(plan.op, param), getBucketName(param, kind, wire),
+      kind, builder.getArrayAttr({member}), wire,
+      options.align == kDefaultAlign ? IntegerAttr()
+                                     : builder.getI64IntegerAttr(options.align),
+      builder.getI64IntegerAttr(nextGroup));
+  Operation *&last = lastBucket.try_emplace(unit, unit).first->second;
+  symbolTables.getSymbolTable(unit->getParentOp())
+      .insert(bucket, std::next(last->getIterator()));
+  last = bucket;
+  // Cannot fail: the unit is verified, and the wire is a dtype of the member.
+  return *ResolvedBucket::get(bucket, symbolTables);
+}
+
+Value Expander::gather(const UnitOpPlan &plan, ParamOp param, Value shard) {
+  Type wire = param.isOpaque() ? IntegerType::get(param.getContext(), 8)
+                               : param.getParamType();
+  ResolvedBucket bucket = createBucket(plan, param, BucketKind::gather, wire);
+  auto name = FlatSymbolRefAttr::get(bucket.bucket);
+  OpBuilder builder(plan.op);
+  Location loc = getParamLoc(plan.op, param);
+  Value cast = castElements(builder, loc, shard, param.getParamType());
+  auto flat = ConcatOp::create(builder, loc, bucket.getFlatType(), cast, name,
+                               /*output=*/Value());
+  auto packed = AllGatherOp::create(builder, loc, bucket.getPackedType(),
+                                    flat.getFlat(), name, /*output=*/Value());
+  auto full = UnchunkOp::create(
+      builder, loc, TypeRange{bucket.getMemberType(0, MemberForm::Full)},
+      packed.getPacked(), name, /*outputs=*/ValueRange());
+  return full.getFull().front();
+}
+
+Value Expander::reduce(const UnitOpPlan &plan, const ReducedParam &reduced) {
+  ParamOp param = reduced.param;
+  Type wire = param.getReduceType();
+  ResolvedBucket bucket = createBucket(plan, param, BucketKind::reduce, wire);
+  auto name = FlatSymbolRefAttr::get(bucket.bucket);
+  DivisionPlan division = *DivisionPlan::get(plan.unit, plan.group, wire);
+  OpBuilder builder(plan.op);
+  Location loc = getParamLoc(plan.op, param);
+  auto number = [&](std::optional<double> value) {
+    return value ? builder.getF64FloatAttr(*value) : FloatAttr();
+  };
+  // A wider sum means nothing for wide wires.
+  TypeAttr accumulate;
+  if (options.accumulate == Accumulate::F32 && (wire.isF16() || wire.isBF16()))
+    accumulate = TypeAttr::get(builder.getF32Type());
+
+  Value gradient;
+  if (reduced.index) {
+    gradient = plan.op->getOperand(*reduced.index);
+  } else {
+    RankedTensorType type = param.getFullType().clone(wire);
+    Value zero =
+        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(wire));
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), wire);
+    gradient = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+  }
+  gradient = castElements(builder, loc, gradient, wire);
+  auto packed = ChunkCatOp::create(builder, loc, bucket.getPackedType(),
+                                   gradient, name, number(division.divide),
+                                   /*output=*/Value());
+  auto scattered = ReduceScatterOp::create(
+      builder, loc, bucket.getFlatType(),
+      ReduceOpAttr::get(builder.getContext(), division.reduceScatter),
+      number(division.premul), accumulate, packed.getPacked(), name,
+      /*output=*/Value());
+  Value flat = scattered.getFlat();
+  if (division.allReduce)
+    flat = AllReduceOp::create(
+               builder, loc, bucket.getFlatType(),
+               ReduceOpAttr::get(builder.getContext(), *division.allReduce),
+               /*multiplier=*/FloatAttr(), accumulate, flat, name,
+               /*output=*/Value())
+               .getReduced();
+  auto shards = SplitOp::create(
+      builder, loc, TypeRange{bucket.getMemberType(0, MemberForm::Shard)}, flat,
+      name, number(division.splitDivide), /*add=*/ValueRange(),
+      /*outputs=*/ValueRange());
+  if (!reduced.index) // dropped
+    return {};
+  return castElements(builder, loc, shards.getShards().front(),
+                      param.getGradType());
+}
+
+void Expander::expand(const UnitOpPlan &plan) {
+  UnitOp unit = plan.unit;
+  if (auto unshard = dyn_cast<UnshardOp>(plan.op)) {
+    for (auto [param, shard, full] : llvm::zip_equal(
+             unit.getParams(), unshard.getShards(), unshard.getFull()))
+      full.replaceAllUsesWith(gather(plan, param, shard));
+  } else {
+    for (const ReducedParam &reduced : plan.reduced)
+      if (Value shard = reduce(plan, reduced))
+        plan.op->getResult(*reduced.index).replaceAllUsesWith(shard);
+  }
+  plan.op->erase();
+  ++nextGroup;
+}
+
+//===----------------------------------------------------------------------===//
+// Remarks
+//===----------------------------------------------------------------------===//
+
+/// What was done with one unit op.
+static void remarkExpanded(const UnitOpPlan &plan, Unused unused,
+                           DecisionLog &log) {
+  UnitOp unit = plan.unit;
+  Decision decision{"ExpandUnits",
+                    /*passed=*/true,
+                    "expanded",
+                    "one collective per parameter",
+                    {unit.getSymName().str()},
+                    {}};
+  if (plan.isGather()) {
+    decision.metrics = {{"all_gathers", plan.op->getNumResults()}};
+    return log.add(plan.op->getLoc(), std::move(decision));
+  }
+  int64_t count = plan.reduced.size();
+  decision.metrics = {{"reduce_scatters", count}};
+  if (!plan.group.replicateAxes.empty())
+    decision.metrics.push_back({"all_reduces", count});
+  log.add(plan.op->getLoc(), std::move(decision));
+
+  // Trainable parameters without a gradient take part in nothing, or as zeros.
+  SmallVector<std::string> absent;
+  auto reduce = cast<ReduceGradsOp>(plan.op);
+  DenseSet<StringAttr> named;
+  for (auto name : reduce.getParams().getAsRange<SymbolRefAttr>())
+    named.insert(name.getLeafReference());
+  for (ParamOp param : unit.getParams())
+    if (!param.getFrozen() && !named.contains(param.getSymNameAttr()))
+      absent.push_back(param.getSymName().str());
+  if (absent.empty())
+    return;
+  bool zero = unused == Unused::Zero && !named.empty();
+  log.add(plan.op->getLoc(), {"ExpandUnits",
+                              /*passed=*/true,
+                              zero ? "zero-filled" : "skipped",
+                              zero ? "no gradient: reduced as zeros"
+                                   : "no gradient: in no collective",
+                              std::move(absent),
+                              {}});
+}
+
+/// Says, once for the unit, that a 16-bit mean is biased where its multiplier
+/// is not exact.
+static void remarkBias(const UnitOpPlan &plan, DecisionLog &log) {
+  UnitOp unit = plan.unit;
+  for (const ReducedParam &reduced : plan.reduced) {
+    ParamOp param = reduced.param;
+    Type wire = param.getReduceType();
+    DivisionPlan division = *DivisionPlan::get(unit, plan.group, wire);
+    std::optional<double> divisor = division.getBiasedDivisor(plan.group, wire);
+    if (!divisor)
+      continue;
+    std::string reason;
+    llvm::raw_string_ostream(reason)
+        << llvm::format("the mean is biased, 1/%g is not exact in ", *divisor)
+        << wire
+        << llvm::format(": 'reduction sum divide_factor %g' divides "
+                        "exactly",
+                        division.divisor);
+    return log.add(unit->getLoc(), {"ExpandUnits",
+                                    /*passed=*/false,
+                                    "biased",
+                                    std::move(reason),
+                                    {unit.getSymName().str()},
+                                    {}});
+  }
+}
+
+/// A number above those of the groups that `module` has already.
+static int64_t getFirstGroup(ModuleOp module) {
+  int64_t first = 0;
+  module.walk([&](BucketOp bucket) {
+    if (std::optional<int64_t> group = bucket.getGroup())
+      first = std::max(first, *group + 1);
+  });
+  return first;
+}
+
+namespace {
+struct ExpandUnitsPass
+    : mlir::fsdp::impl::ExpandUnitsPassBase<ExpandUnitsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SymbolTableCollection symbolTables;
+    ExpandOptions options{unused, accumulate, align};
+    FailureOr<SmallVector<UnitOpPlan, 0>> plans =
+        Planner(symbolTables, options).plan(getOperation());
+    if (failed(plans))
+      return signalPassFailure();
+
+    auto &log = getAnalysis<DecisionLog>();
+    DenseSet<Operation *> remarked;
+    Expander expander(symbolTables, options, getFirstGroup(getOperation()));
+    for (const UnitOpPlan &plan : *plans) {
+      remarkExpanded(plan, unused, log);
+      if (!plan.isGather() && remarked.insert(plan.unit).second)
+        remarkBias(plan, log);
+      expander.expand(plan);
+    }
+  }
+};
+} // namespace
