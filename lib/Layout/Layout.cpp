@@ -77,20 +77,25 @@ BucketLayout::get(const std::vector<SegmentSize> &members, int64_t ranks,
                   int64_t wireBytes, int64_t align) {
   BucketLayout layout{ranks, align, wireBytes, {}, 0};
   layout.segments.reserve(members.size());
-  int64_t end = 0;
-  for (const SegmentSize &member : members) {
-    std::optional<int64_t> bytes =
-        multiply(member.elements, member.elementBytes);
-    int64_t offset = roundUp(end, align);
-    if (!bytes || offset + *bytes >= kLimit)
+  for (const SegmentSize &member : members)
+    if (!layout.append(member))
       return std::nullopt;
-    layout.segments.push_back({offset, member.elements, member.elementBytes});
-    end = offset + *bytes;
-  }
-  layout.rowBytes = roundUp(end, align);
-  if (!multiply(layout.rowBytes, ranks))
-    return std::nullopt;
   return layout;
+}
+
+bool BucketLayout::append(const SegmentSize &member) {
+  std::optional<int64_t> bytes =
+      multiply(member.elements, member.elementBytes);
+  // A row ends where the next segment would start.
+  int64_t offset = rowBytes;
+  if (!bytes || offset + *bytes >= kLimit)
+    return false;
+  int64_t end = roundUp(offset + *bytes, align);
+  if (!multiply(end, ranks))
+    return false;
+  segments.push_back({offset, member.elements, member.elementBytes});
+  rowBytes = end;
+  return true;
 }
 
 int64_t BucketLayout::gapBytes() const {

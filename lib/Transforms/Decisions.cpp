@@ -19,8 +19,9 @@ void DecisionLog::add(Location loc, Decision decision) {
     if (!remark)
       return;
     remark << remark::metric("Reason", StringRef(decision.reason));
+    // Arguments are printed in the order of their keys; this one comes last.
     if (!decision.items.empty())
-      remark << remark::metric("items", llvm::join(decision.items, ","));
+      remark << remark::metric("names", llvm::join(decision.items, ","));
     for (auto [key, value] : decision.metrics)
       remark << remark::metric(key, value);
   };

@@ -8,10 +8,10 @@ fsdp.unit @u on @hsdp shard_axes [1] replicate_axes [0] {
   fsdp.param @c : tensor<4xf32>
 }
 func.func @step(%a: tensor<2xf32>, %g: tensor<4xf32>) {
-  // expected-remark @below {{[Passed] ExpandUnits | Category:fsdp | Reason="one collective per parameter", all_gathers=3, items=u}}
+  // expected-remark @below {{[Passed] ExpandUnits | Category:fsdp | Reason="one collective per parameter", all_gathers=3, names=u}}
   %w:3 = fsdp.unshard @u(%a, %a, %a) : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  // expected-remark @below {{[Passed] ExpandUnits | Category:fsdp | Reason="one collective per parameter", all_reduces=1, items=u, reduce_scatters=1}}
-  // expected-remark @below {{[Passed] ExpandUnits | Category:fsdp | Reason="no gradient: in no collective", items="a,c"}}
+  // expected-remark @below {{[Passed] ExpandUnits | Category:fsdp | Reason="one collective per parameter", all_reduces=1, names=u, reduce_scatters=1}}
+  // expected-remark @below {{[Passed] ExpandUnits | Category:fsdp | Reason="no gradient: in no collective", names="a,c"}}
   %s = fsdp.reduce_grads @u[@b](%g) : (tensor<4xf32>) -> tensor<2xf32>
   return
 }
@@ -24,7 +24,7 @@ func.func @step(%a: tensor<2xf32>, %g: tensor<4xf32>) {
 
 shard.grid @dp(shape = 3)
 shard.grid @hsdp(shape = 3x4)
-// expected-remark @below {{[Missed] ExpandUnits | Category:fsdp | Reason="the mean is biased, 1/3 is not exact in bf16: 'reduction sum divide_factor 3' divides exactly", items=mean}}
+// expected-remark @below {{[Missed] ExpandUnits | Category:fsdp | Reason="the mean is biased, 1/3 is not exact in bf16: 'reduction sum divide_factor 3' divides exactly", names=mean}}
 fsdp.unit @mean on @dp {
   fsdp.param @p0 : tensor<3xf32>
   fsdp.param @p1 : tensor<3xbf16>

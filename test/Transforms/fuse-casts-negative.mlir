@@ -20,7 +20,7 @@ fsdp.bucket @g8 gather @v[@table] : bytes
 // CHECK-NEXT:    %[[W:.+]] = arith.truncf
 // CHECK-NEXT:    fsdp.chunk_cat %[[W]] into @r : (tensor<8x3xbf16>)
 func.func @negative_rounds_to_other_dtype(%g: tensor<8x3xf32>) -> tensor<4x32xf32> {
-  // expected-remark @below {{FuseCasts | Category:fsdp | Reason="the cast stays beside chunk_cat of bucket 'r': it rounds to bf16, which is not the wire dtype f32", items=wq}}
+  // expected-remark @below {{FuseCasts | Category:fsdp | Reason="the cast stays beside chunk_cat of bucket 'r': it rounds to bf16, which is not the wire dtype f32", names=wq}}
   %w = arith.truncf %g : tensor<8x3xf32> to tensor<8x3xbf16>
   %b = fsdp.chunk_cat %w into @r : (tensor<8x3xbf16>) -> tensor<4x32xf32>
   return %b : tensor<4x32xf32>

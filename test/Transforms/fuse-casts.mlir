@@ -27,7 +27,7 @@ fsdp.bucket @gh16 gather @u[@half] : f16
 // CHECK-NEXT:    return %[[B]]
 func.func @widening_before_chunk_cat(%n: tensor<10xf32>, %g: tensor<8x3xbf16>) -> tensor<4x64xf32> {
   %w = arith.extf %g : tensor<8x3xbf16> to tensor<8x3xf32>
-  // expected-remark @below {{FuseCasts | Category:fsdp | Reason="casts folded into chunk_cat of bucket 'r'", bytes=96, items=wq}}
+  // expected-remark @below {{FuseCasts | Category:fsdp | Reason="casts folded into chunk_cat of bucket 'r'", bytes=96, names=wq}}
   %b = fsdp.chunk_cat %n, %w into @r : (tensor<10xf32>, tensor<8x3xf32>) -> tensor<4x64xf32>
   return %b : tensor<4x64xf32>
 }
@@ -38,7 +38,7 @@ func.func @widening_before_chunk_cat(%n: tensor<10xf32>, %g: tensor<8x3xbf16>) -
 func.func @two_members(%n: tensor<10xf16>, %g: tensor<8x3xf64>) -> tensor<4x64xf32> {
   %v = arith.extf %n : tensor<10xf16> to tensor<10xf32>
   %w = arith.truncf %g : tensor<8x3xf64> to tensor<8x3xf32>
-  // expected-remark @below {{bytes=136, items="norm,wq"}}
+  // expected-remark @below {{bytes=136, names="norm,wq"}}
   %b = fsdp.chunk_cat %v, %w into @r : (tensor<10xf32>, tensor<8x3xf32>) -> tensor<4x64xf32>
   return %b : tensor<4x64xf32>
 }
@@ -58,7 +58,7 @@ func.func @narrowing_before_chunk_cat_that_divides(%g: tensor<8x3xf32>) -> tenso
 // CHECK-NEXT:    fsdp.concat %{{.+}}, %{{.+}} into @g : (tensor<3xf32>, tensor<2x3xf32>) -> tensor<256xi8>
 func.func @narrowing_before_concat(%n: tensor<3xf32>, %q: tensor<2x3xf32>) -> tensor<256xi8> {
   %w = arith.truncf %q : tensor<2x3xf32> to tensor<2x3xbf16>
-  // expected-remark @below {{casts folded into concat of bucket 'g'", bytes=12, items=wq}}
+  // expected-remark @below {{casts folded into concat of bucket 'g'", bytes=12, names=wq}}
   %f = fsdp.concat %n, %w into @g : (tensor<3xf32>, tensor<2x3xbf16>) -> tensor<256xi8>
   return %f : tensor<256xi8>
 }
@@ -67,7 +67,7 @@ func.func @narrowing_before_concat(%n: tensor<3xf32>, %q: tensor<2x3xf32>) -> te
 // CHECK-NEXT:    %[[S:.+]] = fsdp.split %{{.+}} of @rq divide 3.0{{0*}}e+00 : (tensor<32xf32>) -> tensor<2x3xbf16>
 // CHECK-NEXT:    return %[[S]]
 func.func @narrowing_after_split(%f: tensor<32xf32>) -> tensor<2x3xbf16> {
-  // expected-remark @below {{casts folded into split of bucket 'rq'", bytes=24, items=wq}}
+  // expected-remark @below {{casts folded into split of bucket 'rq'", bytes=24, names=wq}}
   %s = fsdp.split %f of @rq divide 3.0 : (tensor<32xf32>) -> tensor<2x3xf32>
   %c = arith.truncf %s : tensor<2x3xf32> to tensor<2x3xbf16>
   return %c : tensor<2x3xbf16>
@@ -76,7 +76,7 @@ func.func @narrowing_after_split(%f: tensor<32xf32>) -> tensor<2x3xbf16> {
 // CHECK-LABEL: func @widening_after_unchunk(
 // CHECK-NEXT:    fsdp.unchunk %{{.+}} of @g : (tensor<4x256xi8>) -> (tensor<10xf64>, tensor<8x3xf32>)
 func.func @widening_after_unchunk(%p: tensor<4x256xi8>) -> (tensor<10xf64>, tensor<8x3xf32>) {
-  // expected-remark @below {{casts folded into unchunk of bucket 'g'", bytes=88, items="norm,wq"}}
+  // expected-remark @below {{casts folded into unchunk of bucket 'g'", bytes=88, names="norm,wq"}}
   %w:2 = fsdp.unchunk %p of @g : (tensor<4x256xi8>) -> (tensor<10xf32>, tensor<8x3xbf16>)
   %n = arith.extf %w#0 : tensor<10xf32> to tensor<10xf64>
   %q = arith.extf %w#1 : tensor<8x3xbf16> to tensor<8x3xf32>
@@ -100,7 +100,7 @@ func.func @narrowing_after_exact_split(%f: tensor<32xf32>) -> tensor<2x3xf16> {
 func.func @f16_to_bf16_before_concat(%h: tensor<2x3xf16>) -> tensor<64xbf16> {
   %w = arith.extf %h : tensor<2x3xf16> to tensor<2x3xf32>
   %n = arith.truncf %w : tensor<2x3xf32> to tensor<2x3xbf16>
-  // expected-remark @below {{bytes=36, items=half}}
+  // expected-remark @below {{bytes=36, names=half}}
   %f = fsdp.concat %n into @gh : (tensor<2x3xbf16>) -> tensor<64xbf16>
   return %f : tensor<64xbf16>
 }
@@ -109,7 +109,7 @@ func.func @f16_to_bf16_before_concat(%h: tensor<2x3xf16>) -> tensor<64xbf16> {
 // CHECK-NEXT:    fsdp.split %{{.+}} of @rh : (tensor<64xf16>) -> tensor<2x3xbf16>
 // CHECK-NEXT:    return
 func.func @f16_to_bf16_after_split(%f: tensor<64xf16>) -> tensor<2x3xbf16> {
-  // expected-remark @below {{bytes=36, items=half}}
+  // expected-remark @below {{bytes=36, names=half}}
   %s = fsdp.split %f of @rh : (tensor<64xf16>) -> tensor<2x3xf16>
   %w = arith.extf %s : tensor<2x3xf16> to tensor<2x3xf32>
   %n = arith.truncf %w : tensor<2x3xf32> to tensor<2x3xbf16>
@@ -123,7 +123,7 @@ func.func @f16_to_bf16_after_split(%f: tensor<64xf16>) -> tensor<2x3xbf16> {
 func.func @exact_pair(%g: tensor<8x3xf16>) -> tensor<4x64xbf16> {
   %w = arith.extf %g : tensor<8x3xf16> to tensor<8x3xf64>
   %n = arith.truncf %w : tensor<8x3xf64> to tensor<8x3xf32>
-  // expected-remark @below {{bytes=288, items=wq}}
+  // expected-remark @below {{bytes=288, names=wq}}
   %b = fsdp.chunk_cat %n into @rq16 : (tensor<8x3xf32>) -> tensor<4x64xbf16>
   return %b : tensor<4x64xbf16>
 }
@@ -133,7 +133,7 @@ func.func @exact_pair(%g: tensor<8x3xf16>) -> tensor<4x64xbf16> {
 // CHECK-NEXT:    %[[S:.+]] = fsdp.split %{{.+}} of @rq : (tensor<32xf32>) -> tensor<2x3xbf16>
 // CHECK-NEXT:    return %[[S]], %[[S]]
 func.func @equal_casts_after_split(%f: tensor<32xf32>) -> (tensor<2x3xbf16>, tensor<2x3xbf16>) {
-  // expected-remark @below {{bytes=24, items=wq}}
+  // expected-remark @below {{bytes=24, names=wq}}
   %s = fsdp.split %f of @rq : (tensor<32xf32>) -> tensor<2x3xf32>
   %a = arith.truncf %s : tensor<2x3xf32> to tensor<2x3xbf16>
   %b = arith.truncf %s : tensor<2x3xf32> to tensor<2x3xbf16>
@@ -147,9 +147,9 @@ func.func @equal_casts_after_split(%f: tensor<32xf32>) -> (tensor<2x3xbf16>, ten
 // CHECK-NEXT:    return
 func.func @shared_cast(%g: tensor<8x3xbf16>) -> (tensor<4x32xf32>, tensor<4x32xf32>) {
   %w = arith.extf %g : tensor<8x3xbf16> to tensor<8x3xf32>
-  // expected-remark @below {{bytes=0, items=wq}}
+  // expected-remark @below {{bytes=0, names=wq}}
   %a = fsdp.chunk_cat %w into @rq : (tensor<8x3xf32>) -> tensor<4x32xf32>
-  // expected-remark @below {{bytes=96, items=wq}}
+  // expected-remark @below {{bytes=96, names=wq}}
   %b = fsdp.chunk_cat %w into @rq divide 3.0 : (tensor<8x3xf32>) -> tensor<4x32xf32>
   return %a, %b : tensor<4x32xf32>, tensor<4x32xf32>
 }
@@ -164,9 +164,9 @@ func.func @shared_cast(%g: tensor<8x3xbf16>) -> (tensor<4x32xf32>, tensor<4x32xf
 // CANON:         arith.extf
 // CANON-NOT:     arith.{{ext|trunc}}
 func.func @cast_with_another_use(%g: tensor<8x3xbf16>) -> (tensor<4x32xf32>, tensor<8x3xf32>) {
-  // expected-remark @below {{Reason="the cast is folded, but stays for its other use", bytes=96, items=wq}}
+  // expected-remark @below {{Reason="the cast is folded, but stays for its other use", bytes=96, names=wq}}
   %w = arith.extf %g : tensor<8x3xbf16> to tensor<8x3xf32>
-  // expected-remark @below {{bytes=0, items=wq}}
+  // expected-remark @below {{bytes=0, names=wq}}
   %b = fsdp.chunk_cat %w into @rq : (tensor<8x3xf32>) -> tensor<4x32xf32>
   return %b, %w : tensor<4x32xf32>, tensor<8x3xf32>
 }
@@ -181,7 +181,7 @@ func.func @into_loop(%g: tensor<8x3xbf16>, %n: index) {
   %c1 = arith.constant 1 : index
   %w = arith.extf %g : tensor<8x3xbf16> to tensor<8x3xf32>
   scf.for %i = %c0 to %n step %c1 {
-    // expected-remark @below {{bytes=96, items=wq}}
+    // expected-remark @below {{bytes=96, names=wq}}
     %b = fsdp.chunk_cat %w into @rq : (tensor<8x3xf32>) -> tensor<4x32xf32>
     "other.use"(%b) : (tensor<4x32xf32>) -> ()
   }

@@ -124,7 +124,7 @@ module attributes {fsdp.profile = "grad_dtype"} {
 // One remark per unit that reduces in f16, with the parameters that count.
 
 shard.grid @dp(shape = 4)
-// expected-remark @below {{ResolvePrecision | Category:fsdp | Reason="gradients reduced in f16 need loss scaling", items="a,c"}}
+// expected-remark @below {{ResolvePrecision | Category:fsdp | Reason="gradients reduced in f16 need loss scaling", names="a,c"}}
 fsdp.unit @scaled on @dp precision <reduce = f16> attributes {fsdp.profile = "per_param"} {
   fsdp.param @a : tensor<4xf32>
   fsdp.param @b : tensor<4xf32> precision <reduce = f32>

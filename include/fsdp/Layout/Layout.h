@@ -100,6 +100,10 @@ struct BucketLayout {
   get(const std::vector<SegmentSize> &members, int64_t ranks, int64_t wireBytes,
       int64_t align = kDefaultAlign);
 
+  /// Adds one member at the end of the row. False, and no change, if the packed
+  /// size would not fit 62 bits.
+  bool append(const SegmentSize &member);
+
   /// L: elements of the wire dtype in one row.
   int64_t rowElements() const { return rowBytes / wireBytes; }
   int64_t packedBytes() const { return ranks * rowBytes; }

@@ -159,6 +159,68 @@ def GatherInPlacePass : Pass<"fsdp-gather-in-place", "::mlir::ModuleOp"> {
   let dependentDialects = ["arith::ArithDialect", "memref::MemRefDialect"];
 }
 
+def FormBucketsPass : Pass<"fsdp-form-buckets", "::mlir::ModuleOp"> {
+  let summary = "merge buckets and so their collectives";
+  let description = [{
+    Takes stage *explicit*, with one bucket and one collective per parameter, and
+    merges the buckets of one unit op: those of one block, kind and groups of
+    ranks; reductions also of one wire dtype, with equal keywords, constants and
+    accumulation. Gathers may mix dtypes, as bytes, or with `gather=per-dtype` do
+    not. Members lie in the order of declaration, or with `order=execution` in
+    the order of the program. No bit of any result changes.
+
+    `max-bytes` bounds the packed tensor of a bucket, padding included: the
+    parameter that would pass it closes the bucket and opens the next. With a
+    list, bucket `i` of its kind obeys entry `i`, or the last one. A parameter
+    above the limit has a bucket of its own.
+
+    Collectives stand in the order of their buckets' first members. A merged
+    gather stands at its first member, or behind its last operand; a merged
+    reduction at its last member; casts behind them go along. A bucket that would
+    come to stand below the first use of one of its results is not formed.
+
+    Buckets that nothing uses any more are erased; a bucket that merges with none
+    keeps its name and its ops. A bucket whose flat shard is added to another, or
+    leaves the function, stays as it is. Each merged bucket, and each pair of
+    neighbours that did not merge, has a remark with the reason.
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @a : tensor<8x3xf32>
+      fsdp.param @b : tensor<4xf32>
+    }
+    fsdp.bucket @a_gather gather @u[@a] : f32 group 0
+    fsdp.bucket @b_gather gather @u[@b] : f32 group 0
+    func.func @gather(%a: tensor<2x3xf32>, %b: tensor<1xf32>)
+        -> (tensor<8x3xf32>, tensor<4xf32>) {
+      %fa = fsdp.concat %a into @a_gather : (tensor<2x3xf32>) -> tensor<32xf32>
+      %ga = fsdp.all_gather %fa of @a_gather
+          : (tensor<32xf32>) -> tensor<4x32xf32>
+      %wa = fsdp.unchunk %ga of @a_gather : (tensor<4x32xf32>) -> tensor<8x3xf32>
+      %fb = fsdp.concat %b into @b_gather : (tensor<1xf32>) -> tensor<32xf32>
+      %gb = fsdp.all_gather %fb of @b_gather
+          : (tensor<32xf32>) -> tensor<4x32xf32>
+      %wb = fsdp.unchunk %gb of @b_gather : (tensor<4x32xf32>) -> tensor<4xf32>
+      return %wa, %wb : tensor<8x3xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"scope", "scope", "std::string", /*default=*/"\"unit\"",
+           "what may share a bucket: the parameters of one unit op (unit)">,
+    ListOption<"maxBytes", "max-bytes", "int64_t",
+               "largest packed tensor in bytes, for each bucket in turn">,
+    Option<"gather", "gather", "std::string", /*default=*/"\"bytes\"",
+           "gathers of several dtypes: mix them (bytes) or not (per-dtype)">,
+    Option<"order", "order", "std::string", /*default=*/"\"registration\"",
+           "order of members: declaration (registration) or program "
+           "(execution)">,
+    Option<"policy", "policy", "std::string", /*default=*/"\"\"",
+           "rules of another system instead of these; none is known yet">,
+  ];
+}
+
 def FuseCastsPass : Pass<"fsdp-fuse-casts", "ModuleOp"> {
   let summary = "fold casts into concat, chunk_cat, split and unchunk";
   let description = [{
