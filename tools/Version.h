@@ -26,8 +26,9 @@ namespace mlir::fsdp {
 /// parsed.
 inline void setVersionPrinter(const char *name) {
   llvm::cl::SetVersionPrinter([name](llvm::raw_ostream &os) {
-    os << name << " " << FSDP_VERSION << "\nLLVM " << LLVM_VERSION_STRING
-       << "\nruntime ABI " << FSDPRT_ABI_VERSION << "\n";
+    os << name << ", fsdp-opt version " << FSDP_VERSION << "\nLLVM version "
+       << LLVM_VERSION_STRING << "\nruntime ABI version " << FSDPRT_ABI_VERSION
+       << "\n";
   });
 }
 
