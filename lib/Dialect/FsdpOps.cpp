@@ -174,47 +174,89 @@ bool UnitGroup::operator==(const UnitGroup &other) const {
          replicateAxes == other.replicateAxes;
 }
 
-/// Shard and replicate axes of `unit` on a grid of `gridRank` axes. Without
-/// shard axes in the IR, they are all axes that are not replicate axes.
-static std::pair<SmallVector<int64_t>, SmallVector<int64_t>>
-getAxes(UnitOp unit, int64_t gridRank) {
-  SmallVector<int64_t> shard, replicate;
+/// Resolves the grid and the groups of `unit`: constraints C1 and C2. Where
+/// that is impossible, fails after a call of `emitError` for the one error;
+/// silently if none is given.
+static FailureOr<UnitGroup>
+resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
+             function_ref<InFlightDiagnostic()> emitError = nullptr) {
+  // Adds to the error if there is one to make; always fails.
+  auto fail = [&](auto &&describe) -> LogicalResult {
+    if (!emitError)
+      return failure();
+    InFlightDiagnostic diag = emitError();
+    diag << "unit '" << unit.getSymName() << "' ";
+    describe(diag);
+    return failure();
+  };
+
+  // C1. The unit is a symbol table itself, so the look-up starts at its parent.
+  FlatSymbolRefAttr gridName = unit.getGridAttr();
+  Operation *op =
+      symbolTable.lookupNearestSymbolFrom(unit->getParentOp(), gridName);
+  if (!op)
+    return fail([&](InFlightDiagnostic &diag) {
+      diag << "stands on the unknown grid " << gridName;
+    });
+  UnitGroup group;
+  group.grid = dyn_cast<DeviceGridOpInterface>(op);
+  if (!group.grid)
+    return fail([&](InFlightDiagnostic &diag) {
+      diag << "stands on " << gridName << ", which is not a grid";
+      diag.attachNote(op->getLoc()) << "it is '" << op->getName() << "'";
+    });
+  group.gridShape = group.grid.getGridShape();
+  int64_t ranks = 1;
+  for (auto [axis, size] : llvm::enumerate(group.gridShape)) {
+    if (ShapedType::isDynamic(size) || size <= 0)
+      return fail([&, axis = axis, size = size](InFlightDiagnostic &diag) {
+        diag << "needs a grid of static, positive sizes, but axis " << axis
+             << " of " << gridName << " is ";
+        if (ShapedType::isDynamic(size))
+          diag << "dynamic";
+        else
+          diag << size;
+        diag.attachNote(op->getLoc()) << "the grid";
+      });
+    if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > INT32_MAX)
+      return fail([&](InFlightDiagnostic &diag) {
+        diag << "stands on " << gridName << ", which has 2^31 ranks or more";
+      });
+  }
+
+  // C2. Without shard axes in the IR, they are all that are not replicate axes.
+  int64_t gridRank = group.gridShape.size();
   if (auto axes = unit.getReplicateAxes())
-    replicate.assign(axes->begin(), axes->end());
+    group.replicateAxes.assign(axes->begin(), axes->end());
   if (auto axes = unit.getShardAxes())
-    shard.assign(axes->begin(), axes->end());
+    group.shardAxes.assign(axes->begin(), axes->end());
   else
     for (int64_t axis = 0; axis < gridRank; ++axis)
-      if (!llvm::is_contained(replicate, axis))
-        shard.push_back(axis);
-  return {shard, replicate};
-}
-
-/// The op that the unit names as its grid. The unit is a symbol table itself,
-/// so the look-up starts at its parent.
-static Operation *lookupGrid(UnitOp unit, SymbolTableCollection &symbolTable) {
-  return symbolTable.lookupNearestSymbolFrom(unit->getParentOp(),
-                                             unit.getGridAttr());
+      if (!llvm::is_contained(group.replicateAxes, axis))
+        group.shardAxes.push_back(axis);
+  llvm::SmallBitVector seen(gridRank);
+  for (int64_t axis :
+       llvm::concat<const int64_t>(group.shardAxes, group.replicateAxes)) {
+    if (axis < 0 || axis >= gridRank)
+      return fail([&](InFlightDiagnostic &diag) {
+        diag << "names axis " << axis << " in its axes, but " << gridName
+             << " has " << gridRank;
+      });
+    if (seen.test(axis))
+      return fail([&](InFlightDiagnostic &diag) {
+        diag << "names axis " << axis << " twice in its axes";
+      });
+    seen.set(axis);
+  }
+  return group;
 }
 
 FailureOr<UnitGroup> UnitOp::getGroup(SymbolTableCollection &symbolTable) {
-  auto grid =
-      dyn_cast_or_null<DeviceGridOpInterface>(lookupGrid(*this, symbolTable));
-  if (!grid)
-    return failure();
-  UnitGroup group;
-  group.grid = grid;
-  group.gridShape = grid.getGridShape();
-  int64_t gridRank = group.gridShape.size();
-  std::tie(group.shardAxes, group.replicateAxes) = getAxes(*this, gridRank);
-  for (int64_t size : group.gridShape)
-    if (size <= 0)
-      return failure();
-  for (int64_t axis :
-       llvm::concat<const int64_t>(group.shardAxes, group.replicateAxes))
-    if (axis < 0 || axis >= gridRank)
-      return failure();
-  return group;
+  return resolveGroup(*this, symbolTable);
+}
+
+LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  return resolveGroup(*this, symbolTable, [&] { return emitOpError(); });
 }
 
 LogicalResult UnitOp::verifyRegions() {
@@ -236,51 +278,6 @@ LogicalResult UnitOp::verifyRegions() {
       return emitOpError() << name() << " has the divide factor "
                            << getDivideFactorAttr()
                            << ", expected a positive finite one";
-  return success();
-}
-
-LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
-  auto name = [&] { return "unit '" + getSymName().str() + "'"; };
-  // C1
-  Operation *op = lookupGrid(*this, symbolTable);
-  if (!op)
-    return emitOpError() << name() << " stands on the unknown grid "
-                         << getGridAttr();
-  auto grid = dyn_cast<DeviceGridOpInterface>(op);
-  if (!grid)
-    return (emitOpError() << name() << " stands on " << getGridAttr()
-                          << ", which is not a grid")
-               .attachNote(op->getLoc())
-           << "it is '" << op->getName() << "'";
-  SmallVector<int64_t> shape = grid.getGridShape();
-  int64_t ranks = 1;
-  for (auto [axis, size] : llvm::enumerate(shape)) {
-    if (ShapedType::isDynamic(size) || size <= 0)
-      return (emitOpError()
-              << name() << " needs a grid of static, positive "
-              << "sizes, but axis " << axis << " of " << getGridAttr() << " is "
-              << (ShapedType::isDynamic(size) ? std::string("dynamic")
-                                              : std::to_string(size)))
-                 .attachNote(op->getLoc())
-             << "the grid";
-    if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > INT32_MAX)
-      return emitOpError() << name() << " stands on " << getGridAttr()
-                           << ", which has more than 2^31 ranks";
-  }
-  // C2
-  int64_t gridRank = shape.size();
-  auto [shard, replicate] = getAxes(*this, gridRank);
-  llvm::SmallBitVector seen(gridRank);
-  for (int64_t axis : llvm::concat<const int64_t>(shard, replicate)) {
-    if (axis < 0 || axis >= gridRank)
-      return emitOpError() << name() << " names axis " << axis
-                           << " in its axes, but " << getGridAttr() << " has "
-                           << gridRank;
-    if (seen.test(axis))
-      return emitOpError() << name() << " names axis " << axis
-                           << " twice in its axes";
-    seen.set(axis);
-  }
   return success();
 }
 
@@ -341,8 +338,8 @@ LogicalResult ParamOp::verify() {
   // C1
   if (type.getRank() == 0)
     return emitOpError() << name() << " has rank 0, expected rank 1 or more: "
-                         << "declare it as tensor<1x" << type.getElementType()
-                         << ">";
+                         << "declare it as "
+                         << RankedTensorType::get({1}, type.getElementType());
   if (!type.hasStaticShape())
     return emitOpError() << name() << " has the type " << type
                          << ", expected a static shape";

@@ -291,6 +291,11 @@ def Fsdp_BucketOp : Fsdp_Op<"bucket", [Symbol, Fsdp_SymbolUser]> {
     bool isGather() { return getKind() == ::mlir::fsdp::BucketKind::gather; }
     /// True if each member travels in its own param dtype.
     bool isBytes() { return getWire().isInteger(8); }
+    /// A bucket is private to its symbol table, so that it dies with its last
+    /// user.
+    ::mlir::SymbolTable::Visibility getVisibility() {
+      return ::mlir::SymbolTable::Visibility::Private;
+    }
     int64_t getAlignment() { return getAlign().value_or(::mlir::fsdp::kDefaultAlign); }
   }];
 }
