@@ -52,14 +52,17 @@ static StringRef stringify(Stage stage) {
 
 namespace {
 /// The buckets that a pipeline found in its input. No pass can make them
-/// anything else than written by hand, so nothing invalidates this.
+/// anything else than written by hand, so nothing invalidates this; the next
+/// pipeline looks anew.
 struct InputBuckets {
-  explicit InputBuckets(Operation *module) {
-    module->walk(
-        [&](BucketOp bucket) { names.insert(bucket.getSymNameAttr()); });
-  }
+  explicit InputBuckets(Operation *) {}
   bool isInvalidated(const AnalysisManager::PreservedAnalyses &) {
     return false;
+  }
+  void collect(Operation *module) {
+    names.clear();
+    module->walk(
+        [&](BucketOp bucket) { names.insert(bucket.getSymNameAttr()); });
   }
   bool contains(BucketOp bucket) const {
     return names.contains(bucket.getSymNameAttr());
@@ -409,10 +412,10 @@ struct VerifyStagePass : fsdp::impl::VerifyStagePassBase<VerifyStagePass> {
   using Base::Base;
 
   void runOnOperation() override {
-    const InputBuckets *handWritten = nullptr;
     if (stage == Stage::Input)
-      handWritten = &getAnalysis<InputBuckets>();
-    else if (auto cached = getCachedAnalysis<InputBuckets>())
+      getAnalysis<InputBuckets>().collect(getOperation());
+    const InputBuckets *handWritten = nullptr;
+    if (auto cached = getCachedAnalysis<InputBuckets>())
       handWritten = &cached->get();
     if (failed(StageVerifier(stage, handWritten).verify(getOperation())))
       return signalPassFailure();

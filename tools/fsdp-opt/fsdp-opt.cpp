@@ -10,6 +10,7 @@
 
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Dialect/Fsdp.h"
+#include "fsdp/Pipelines/Pipelines.h"
 #include "fsdp/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fsdp/Transforms/Passes.h"
 
@@ -28,6 +29,7 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   mlir::fsdp::registerFsdpTransformsPasses();
   mlir::fsdp::registerFsdpConversionPasses();
+  mlir::fsdp::registerFsdpPipelines();
 
   mlir::fsdp::setVersionPrinter("fsdp-opt");
 

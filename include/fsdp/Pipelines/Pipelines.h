@@ -1,0 +1,95 @@
+//===- Pipelines.h - which passes run, and in which order -*- C++ -*- -----===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PIPELINES_PIPELINES_H
+#define FSDP_PIPELINES_PIPELINES_H
+
+#include "fsdp/Transforms/Passes.h"
+
+#include "mlir/Pass/PassOptions.h"
+
+namespace mlir::fsdp {
+
+/// How much fsdp-optimize does.
+enum class OptLevel {
+  Explicit = 0, ///< the naive form, which defines the bits
+  Packed = 2    ///< the same bits with the fewest collectives and temporaries
+};
+
+/// Options of `fsdp-optimize`: its own level, and those of its passes under
+/// their own names.
+struct FsdpOptimizeOptions : PassPipelineOptions<FsdpOptimizeOptions> {
+  Option<OptLevel> optLevel{
+      *this, "opt-level", llvm::cl::desc("how far to go"),
+      llvm::cl::init(OptLevel::Packed),
+      llvm::cl::values(clEnumValN(OptLevel::Explicit, "0", "to stage explicit"),
+                       clEnumValN(OptLevel::Packed, "2", "to stage packed"))};
+
+  // Of fsdp-resolve-precision.
+  Option<Profile> profile{
+      *this, "profile",
+      llvm::cl::desc("profile of units for which the IR has none"),
+      llvm::cl::init(Profile::PerParam),
+      llvm::cl::values(
+          clEnumValN(Profile::PerParam, "per_param", "any dtype per parameter"),
+          clEnumValN(Profile::Stable, "stable", "one policy per unit"),
+          clEnumValN(Profile::GradDtype, "grad_dtype",
+                     "one reduce dtype per unit, promoted"))};
+
+  // Of fsdp-expand-units.
+  Option<Unused> unused{
+      *this, "unused",
+      llvm::cl::desc("trainable parameters that a reduce_grads does not name"),
+      llvm::cl::init(Unused::Skip),
+      llvm::cl::values(
+          clEnumValN(Unused::Skip, "skip", "take part in nothing"),
+          clEnumValN(Unused::Zero, "zero", "are reduced as zero"))};
+  Option<Accumulate> accumulate{
+      *this, "accumulate",
+      llvm::cl::desc("dtype of the running sum of a 16-bit reduction"),
+      llvm::cl::init(Accumulate::Wire),
+      llvm::cl::values(
+          clEnumValN(Accumulate::Wire, "wire", "the reduce dtype"),
+          clEnumValN(Accumulate::F32, "f32", "f32, rounded once at the end"))};
+  Option<int64_t> align{
+      *this, "align",
+      llvm::cl::desc("alignment in bytes of a bucket's segments and rows"),
+      llvm::cl::init(kDefaultAlign)};
+
+  // Of fsdp-form-buckets.
+  Option<std::string> scope{*this, "scope",
+                            llvm::cl::desc("what may share a bucket"),
+                            llvm::cl::init("unit")};
+  ListOption<int64_t> maxBytes{
+      *this, "max-bytes",
+      llvm::cl::desc(
+          "largest packed tensor in bytes, for each bucket in turn")};
+  Option<std::string> gather{
+      *this, "gather",
+      llvm::cl::desc("gathers of several dtypes: bytes or per-dtype"),
+      llvm::cl::init("bytes")};
+  Option<std::string> order{
+      *this, "order",
+      llvm::cl::desc("order of members: registration or execution"),
+      llvm::cl::init("registration")};
+  Option<std::string> policy{*this, "policy",
+                             llvm::cl::desc("rules of another system"),
+                             llvm::cl::init("")};
+};
+
+/// From a module at stage declared, explicit or packed, or with functions at
+/// several of them, to explicit or packed.
+void buildFsdpOptimizePipeline(OpPassManager &manager,
+                               const FsdpOptimizeOptions &options);
+
+/// Registers the pipelines under their names.
+void registerFsdpPipelines();
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PIPELINES_PIPELINES_H

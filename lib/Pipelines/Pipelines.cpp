@@ -1,0 +1,69 @@
+//===- Pipelines.cpp - which passes run, and in which order ---------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each pass with the reason why it stands where it stands. At every border
+// between stages fsdp-verify-stage checks what the passes before have promised.
+// No pass needs canonicalisation before it or is harmed by it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Pipelines/Pipelines.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+void mlir::fsdp::buildFsdpOptimizePipeline(OpPassManager &manager,
+                                           const FsdpOptimizeOptions &options) {
+  // The input first, while every mistake is still where it was made. What is
+  // written at a later stage already is noted, and asked for nothing at stage
+  // explicit: a module may declare one unit and spell out another one.
+  manager.addPass(createVerifyStagePass({Stage::Input}));
+
+  // Before anything else, because all that follows reads dtypes off the
+  // parameters, and the result must not depend on which pass looked first.
+  ResolvePrecisionPassOptions resolve;
+  resolve.profile = options.profile;
+  manager.addPass(createResolvePrecisionPass(resolve));
+
+  // The only pass that gives unit ops their meaning. It makes the naive form
+  // and no choices, so that opt-level 0 is the reference for all that follows.
+  ExpandUnitsPassOptions expand;
+  expand.unused = options.unused;
+  expand.accumulate = options.accumulate;
+  expand.align = options.align;
+  manager.addPass(createExpandUnitsPass(expand));
+  manager.addPass(createVerifyStagePass({Stage::Explicit}));
+  if (options.optLevel == OptLevel::Explicit)
+    return;
+
+  // Casts are still ops of their own here, so that a member's operand can move
+  // to the merged op whatever its dtype; afterwards there is one local op per
+  // bucket to fold them into.
+  FormBucketsPassOptions form;
+  form.scope = options.scope;
+  form.maxBytes = llvm::to_vector(ArrayRef<int64_t>(options.maxBytes));
+  form.gather = options.gather;
+  form.order = options.order;
+  form.policy = options.policy;
+  manager.addPass(createFormBucketsPass(form));
+
+  // Last, because it looks only at what stands beside a local op, and what
+  // stands there is final now.
+  manager.addPass(createFuseCastsPass());
+  manager.addPass(createVerifyStagePass({Stage::Packed}));
+}
+
+void mlir::fsdp::registerFsdpPipelines() {
+  PassPipelineRegistration<FsdpOptimizeOptions>(
+      "fsdp-optimize",
+      "from declared units to the fewest collectives and temporaries",
+      buildFsdpOptimizePipeline);
+}

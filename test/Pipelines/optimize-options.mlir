@@ -1,0 +1,29 @@
+// Every option of the pipeline reaches its pass.
+//
+// RUN: fsdp-opt --fsdp-optimize='profile=stable unused=zero accumulate=f32 align=256 max-bytes=1024,2048 gather=per-dtype order=execution' --dump-pass-pipeline %s 2>&1 | FileCheck %s
+// RUN: fsdp-opt --fsdp-optimize --dump-pass-pipeline %s 2>&1 | FileCheck %s --check-prefix=DEFAULT
+// RUN: fsdp-opt --fsdp-optimize=opt-level=0 --dump-pass-pipeline %s 2>&1 | FileCheck %s --check-prefix=NAIVE
+// RUN: not fsdp-opt --fsdp-optimize=scope=nowhere %s 2>&1 | FileCheck %s --check-prefix=SCOPE
+// RUN: not fsdp-opt --fsdp-optimize=policy=nobody %s 2>&1 | FileCheck %s --check-prefix=POLICY
+// SCOPE: nowhere
+// POLICY: nobody
+
+// CHECK:      fsdp-verify-stage{stage=input}
+// CHECK-NEXT: fsdp-resolve-precision{profile=stable}
+// CHECK-NEXT: fsdp-expand-units{accumulate=f32 align=256 unused=zero}
+// CHECK-NEXT: fsdp-verify-stage{stage=explicit}
+// CHECK-NEXT: fsdp-form-buckets{gather=per-dtype max-bytes={1024,2048} order=execution {{.*}}scope=unit}
+// CHECK-NEXT: fsdp-fuse-casts
+// CHECK-NEXT: fsdp-verify-stage{stage=packed}
+
+// DEFAULT:      fsdp-resolve-precision{profile=per_param}
+// DEFAULT-NEXT: fsdp-expand-units{accumulate=wire align=128 unused=skip}
+// DEFAULT:      fsdp-form-buckets{gather=bytes {{.*}}order=registration {{.*}}scope=unit}
+
+// NAIVE:      fsdp-verify-stage{stage=explicit}
+// NAIVE-NEXT: )
+
+shard.grid @dp(shape = 2)
+fsdp.unit @u on @dp {
+  fsdp.param @a : tensor<4xf32>
+}
