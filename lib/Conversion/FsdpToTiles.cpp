@@ -12,16 +12,21 @@
 //   llvm.mlir.global internal constant @b_chunk_cat_tiles(dense<[...]>)
 //   %members = llvm.alloca ... ; one pointer per member
 //   llvm.call @fsdp_pack_bf16_f32(%members, ..., %m, @b_chunk_cat_tiles, ...)
+// for the CPU, and for the GPU
+//   gpu.launch_func @fsdp_kernels::@b_chunk_cat args(%members, %m)
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Conversion/Passes.h"
 
 #include "TileBody.h"
+#include "TileBodyGpu.h"
 #include "TilePlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -43,19 +48,36 @@ namespace {
 /// Lowers the local ops of one module.
 class TileLowering {
 public:
-  TileLowering(ModuleOp module, bool printPlan)
-      : module(module), printPlan(printPlan) {}
+  TileLowering(ModuleOp module, const FsdpToTilesPassOptions &options)
+      : module(module), options(options) {}
 
   LogicalResult lower(BucketUserOpInterface op);
 
 private:
+  /// A local op on dense buffers, and what is known of it.
+  struct LocalOp {
+    BucketUserOpInterface op;
+    FunctionOpInterface parent;
+    const TilePlan &plan;
+    TileFunction function;
+    SmallVector<Value> members, old;
+  };
+
+  void callTileFunction(const LocalOp &local);
+  void runKernels(const LocalOp &local);
+  void runKernel(const LocalOp &local, const TilePlan &plan,
+                 ArrayRef<Value> members, ArrayRef<Value> old);
+
   LLVM::LLVMFuncOp getOrCreateFunction(const TileFunction &function);
-  LLVM::GlobalOp createTable(BucketUserOpInterface op, const TilePlan &plan);
+  gpu::GPUModuleOp getOrCreateGpuModule();
+  LLVM::GlobalOp createTable(Operation *parent, BucketUserOpInterface op,
+                             const TilePlan &plan, unsigned addressSpace);
 
   ModuleOp module;
-  bool printPlan;
+  const FsdpToTilesPassOptions &options;
   SymbolTableCollection symbolTables;
   llvm::StringMap<LLVM::LLVMFuncOp> functions; ///< by name, shared by ops
+  gpu::GPUModuleOp gpuModule;
 };
 
 struct FsdpToTilesPass : fsdp::impl::FsdpToTilesPassBase<FsdpToTilesPass> {
@@ -142,28 +164,148 @@ TileLowering::getOrCreateFunction(const TileFunction &function) {
   return known;
 }
 
-/// The records of `plan`, as a constant of the module.
-LLVM::GlobalOp TileLowering::createTable(BucketUserOpInterface op,
-                                         const TilePlan &plan) {
+/// The module that holds all kernels.
+gpu::GPUModuleOp TileLowering::getOrCreateGpuModule() {
+  if (gpuModule)
+    return gpuModule;
+  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                  UnitAttr::get(module.getContext()));
+  OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
+  auto target = NVVM::NVVMTargetAttr::get(module.getContext(), /*optLevel=*/3,
+                                          "nvptx64-nvidia-cuda", options.chip,
+                                          options.features);
+  gpuModule = gpu::GPUModuleOp::create(b, module.getLoc(), "fsdp_kernels",
+                                       ArrayRef<Attribute>(target));
+  symbolTables.getSymbolTable(module).insert(gpuModule);
+  return gpuModule;
+}
+
+/// The name of the op's bucket and the op, in the characters that every symbol
+/// may have: PTX knows no dots.
+static std::string getCodeName(BucketUserOpInterface op) {
+  std::string name =
+      (op.getBucketAttr().getValue() + "_" + op->getName().stripDialect())
+          .str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  return llvm::isDigit(name.front()) ? "_" + name : name;
+}
+
+/// The records of `plan`, as a constant of `parent`, a symbol table.
+LLVM::GlobalOp TileLowering::createTable(Operation *parent,
+                                         BucketUserOpInterface op,
+                                         const TilePlan &plan,
+                                         unsigned addressSpace) {
   SmallVector<int32_t, 0> words;
   words.reserve(plan.tiles.size() * kTileWords);
   for (const Tile &tile : plan.tiles)
     llvm::append_range(words, tile.encode());
   ImplicitLocOpBuilder b(op.getLoc(), module.getContext());
-  b.setInsertionPointToEnd(module.getBody());
+  b.setInsertionPointToEnd(&parent->getRegion(0).front());
   auto type = LLVM::LLVMArrayType::get(b.getI32Type(), words.size());
   auto value = DenseElementsAttr::get(
       RankedTensorType::get({static_cast<int64_t>(words.size())},
                             b.getI32Type()),
       ArrayRef<int32_t>(words));
-  std::string name = (op.getBucketAttr().getValue() + "_" +
-                      op->getName().stripDialect() + "_tiles")
-                         .str();
-  auto table = LLVM::GlobalOp::create(b, type, /*isConstant=*/true,
-                                      LLVM::Linkage::Internal, name, value,
-                                      /*alignment=*/32);
-  symbolTables.getSymbolTable(module).insert(table);
+  auto table = LLVM::GlobalOp::create(
+      b, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+      getCodeName(op) + "_tiles", value, /*alignment=*/32, addressSpace);
+  symbolTables.getSymbolTable(parent).insert(table);
   return table;
+}
+
+/// For the CPU: one call for the tiles of one run, one for the strided ones.
+void TileLowering::callTileFunction(const LocalOp &local) {
+  BucketUserOpInterface op = local.op;
+  const TilePlan &plan = local.plan;
+  LLVM::LLVMFuncOp callee = getOrCreateFunction(local.function);
+  LLVM::GlobalOp table = createTable(module, op, plan, /*addressSpace=*/0);
+
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  };
+  Value members = createPointerArray(b, local.parent, local.members);
+  Value old = createPointerArray(b, local.parent, local.old);
+  Value rows = getPointer(b, op.getBucketValues().front().first);
+  Value tiles = LLVM::AddressOfOp::create(b, table);
+  auto call = [&](int64_t first, int64_t count, bool rowsOutside) {
+    if (count == 0)
+      return;
+    Value from = LLVM::GEPOp::create(
+        b, tiles.getType(),
+        LLVM::LLVMArrayType::get(b.getI32Type(), kTileWords), tiles,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(first)});
+    Value order = arith::ConstantOp::create(b, b.getBoolAttr(rowsOutside));
+    LLVM::CallOp::create(b, callee,
+                         ValueRange{members, old, rows, from, constant(count),
+                                    constant(plan.rows),
+                                    constant(plan.rowBytes),
+                                    constant(plan.granule), order});
+  };
+  int64_t contiguous = plan.numContiguous;
+  call(0, contiguous, /*rowsOutside=*/true);
+  call(contiguous, plan.tiles.size() - contiguous, /*rowsOutside=*/false);
+}
+
+/// For the GPU: one kernel, or several if the addresses do not fit the
+/// parameters of one.
+void TileLowering::runKernels(const LocalOp &local) {
+  size_t perKernel = kMaxAddresses / (local.function.adds ? 2 : 1);
+  ArrayRef<Value> members = local.members, old = local.old;
+  if (members.size() <= perKernel)
+    return runKernel(local, local.plan, members, old);
+  for (size_t first = 0; first < members.size(); first += perKernel) {
+    size_t count = std::min(perKernel, members.size() - first);
+    TilePlan part = local.plan;
+    llvm::erase_if(part.tiles, [&](const Tile &tile) {
+      return tile.member < first || tile.member >= first + count;
+    });
+    for (Tile &tile : part.tiles)
+      tile.member -= first;
+    if (!part.tiles.empty())
+      runKernel(local, part, members.slice(first, count),
+                local.function.adds ? old.slice(first, count) : old);
+  }
+}
+
+void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
+                             ArrayRef<Value> members, ArrayRef<Value> old) {
+  bool emulate = options.target == TileTarget::Emulate;
+  BucketUserOpInterface op = local.op;
+  Operation *parent = module;
+  if (!emulate)
+    parent = getOrCreateGpuModule();
+  LLVM::GlobalOp table = createTable(parent, op, plan, kKernelAddressSpace);
+  TileKernel kernel = {getCodeName(op), local.function, plan, emulate};
+  OpBuilder atEnd = OpBuilder::atBlockEnd(&parent->getRegion(0).front());
+  LLVM::LLVMFuncOp callee =
+      kernel.build(atEnd, op.getLoc(), table, members.size());
+  symbolTables.getSymbolTable(parent).insert(callee);
+
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  SmallVector<Value> values(members);
+  llvm::append_range(values, old);
+  Value addresses = createPointerArray(b, local.parent, values);
+  Value rows = getPointer(b, op.getBucketValues().front().first);
+  rows = LLVM::AddrSpaceCastOp::create(
+      b, LLVM::LLVMPointerType::get(b.getContext(), kKernelAddressSpace), rows);
+  if (emulate) {
+    LLVM::CallOp::create(b, callee, ValueRange{addresses, rows});
+    return;
+  }
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  Value one = index(1);
+  gpu::LaunchFuncOp::create(
+      b,
+      SymbolRefAttr::get(gpuModule.getNameAttr(),
+                         {FlatSymbolRefAttr::get(callee.getNameAttr())}),
+      gpu::KernelDim3{index(plan.tiles.size()), index(plan.rows), one},
+      gpu::KernelDim3{index(kThreads), one, one},
+      /*dynamicSharedMemorySize=*/Value(), ValueRange{addresses, rows});
 }
 
 LogicalResult TileLowering::lower(BucketUserOpInterface op) {
@@ -178,7 +320,7 @@ LogicalResult TileLowering::lower(BucketUserOpInterface op) {
   FailureOr<TilePlan> plan = TilePlan::get(op, *bucket);
   if (failed(plan))
     return failure();
-  if (printPlan)
+  if (options.printPlan)
     plan->print(llvm::errs(), *bucket);
   if (plan->tiles.empty()) { // no member has an element
     op->erase();
@@ -187,45 +329,20 @@ LogicalResult TileLowering::lower(BucketUserOpInterface op) {
 
   makeContiguous(op);
   std::optional<APFloat> divide;
-  ValueRange old;
+  LocalOp local = {op, parent, *plan, {}, op.getMemberValues(), {}};
   if (auto chunkCat = dyn_cast<ChunkCatOp>(op.getOperation())) {
     divide = chunkCat.getDivide();
   } else if (auto split = dyn_cast<SplitOp>(op.getOperation())) {
     divide = split.getDivide();
-    old = split.getAdd();
+    llvm::append_range(local.old, split.getAdd());
   }
-  TileFunction function = {plan->packs, plan->pairs, std::nullopt,
-                           !old.empty()};
+  local.function = {plan->packs, plan->pairs, std::nullopt, !local.old.empty()};
   if (divide)
-    function.divide = divide->convertToDouble();
-  LLVM::LLVMFuncOp callee = getOrCreateFunction(function);
-  LLVM::GlobalOp table = createTable(op, *plan);
-
-  ImplicitLocOpBuilder b(op.getLoc(), op);
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
-  };
-  Value members = createPointerArray(b, parent, op.getMemberValues());
-  Value oldShards = createPointerArray(b, parent, old);
-  Value rows = getPointer(b, op.getBucketValues().front().first);
-  Value tiles = LLVM::AddressOfOp::create(b, table);
-  auto call = [&](int64_t first, int64_t count, bool rowsOutside) {
-    if (count == 0)
-      return;
-    Value from = LLVM::GEPOp::create(
-        b, tiles.getType(),
-        LLVM::LLVMArrayType::get(b.getI32Type(), kTileWords), tiles,
-        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(first)});
-    Value order = arith::ConstantOp::create(b, b.getBoolAttr(rowsOutside));
-    LLVM::CallOp::create(b, callee,
-                         ValueRange{members, oldShards, rows, from,
-                                    constant(count), constant(plan->rows),
-                                    constant(plan->rowBytes),
-                                    constant(plan->granule), order});
-  };
-  int64_t contiguous = plan->numContiguous;
-  call(0, contiguous, /*rowsOutside=*/true);
-  call(contiguous, plan->tiles.size() - contiguous, /*rowsOutside=*/false);
+    local.function.divide = divide->convertToDouble();
+  if (options.target == TileTarget::Cpu)
+    callTileFunction(local);
+  else
+    runKernels(local);
   op->erase();
   return success();
 }
@@ -245,7 +362,8 @@ void FsdpToTilesPass::runOnOperation() {
   });
   if (walk.wasInterrupted())
     return signalPassFailure();
-  TileLowering lowering(getOperation(), printPlan);
+  FsdpToTilesPassOptions options = {target, chip, features, printPlan};
+  TileLowering lowering(getOperation(), options);
   for (BucketUserOpInterface op : ops)
     if (failed(lowering.lower(op)))
       return signalPassFailure();

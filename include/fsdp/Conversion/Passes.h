@@ -15,6 +15,9 @@
 
 namespace mlir::fsdp {
 
+/// What `convert-fsdp-to-tiles` makes of the local ops.
+enum class TileTarget { Cpu, Cuda, Emulate };
+
 #define GEN_PASS_DECL
 #include "fsdp/Conversion/Passes.h.inc"
 

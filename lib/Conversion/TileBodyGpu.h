@@ -1,0 +1,49 @@
+//===- TileBodyGpu.h - the kernel that walks a tile plan -*- C++ -*- ------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_CONVERSION_TILEBODYGPU_H
+#define FSDP_CONVERSION_TILEBODYGPU_H
+
+#include "TileBody.h"
+
+namespace mlir::fsdp {
+
+/// Threads of a block; a block handles one tile in one row.
+inline constexpr int64_t kThreads = 256;
+/// Addresses that fit the parameter space of a kernel beside the bucket's.
+inline constexpr int64_t kMaxAddresses = 4090;
+
+/// Where a kernel's data and table are: global memory.
+inline constexpr unsigned kKernelAddressSpace = 1;
+
+/// A kernel for one local op. Its parameters are
+///
+///   addresses   one per member, then, if it adds, one per existing shard:
+///               by value, an array in the kernel's parameter space
+///   bucket      the first row
+struct TileKernel {
+  std::string name;
+  TileFunction function;
+  const TilePlan &plan;
+  bool emulate;
+
+  /// Addresses in the parameter.
+  int64_t numAddresses(int64_t numMembers) const {
+    return function.adds ? 2 * numMembers : numMembers;
+  }
+
+  /// Creates the kernel at the insertion point, where the plan's records are in
+  /// the global `table`. Emulated, it is a function of the host with the same
+  /// parameters, the array by address, that runs all blocks and threads.
+  LLVM::LLVMFuncOp build(OpBuilder &builder, Location loc, LLVM::GlobalOp table,
+                         int64_t numMembers) const;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_CONVERSION_TILEBODYGPU_H
