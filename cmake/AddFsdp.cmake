@@ -4,9 +4,9 @@
 #                    [LINK libraries of the project...])
 #   fsdp_add_tool(NAME SOURCES a.cpp... LINK libraries...)
 #
-# Upstream code comes from the one shared libMLIR, which every library links.
-# Never link a component archive (MLIRIR and so on): two copies of every TypeID
-# may work for months.
+# Upstream code comes from the shared libMLIR and libLLVM, which every library
+# links. Never link a component archive (MLIRIR and so on): two copies of every
+# TypeID may work for months.
 
 set(FSDP_WARNINGS -Wall -Wextra -Werror)
 
@@ -17,7 +17,7 @@ function(fsdp_add_library name)
     add_dependencies(${name} ${ARG_TABLEGEN})
   endif()
   target_compile_options(${name} PRIVATE ${FSDP_WARNINGS})
-  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
