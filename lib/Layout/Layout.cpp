@@ -84,8 +84,7 @@ BucketLayout::get(const std::vector<SegmentSize> &members, int64_t ranks,
 }
 
 bool BucketLayout::append(const SegmentSize &member) {
-  std::optional<int64_t> bytes =
-      multiply(member.elements, member.elementBytes);
+  std::optional<int64_t> bytes = multiply(member.elements, member.elementBytes);
   // A row ends where the next segment would start.
   int64_t offset = rowBytes;
   if (!bytes || offset + *bytes >= kLimit)

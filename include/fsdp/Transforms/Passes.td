@@ -268,6 +268,40 @@ def FuseCastsPass : Pass<"fsdp-fuse-casts", "ModuleOp"> {
   }];
 }
 
+def PrintPlanPass : Pass<"fsdp-print-plan", "::mlir::ModuleOp"> {
+  let summary = "print buckets, collectives, launches and bytes";
+  let description = [{
+    Prints to standard output, per unit, the buckets in the order of issue: their
+    members with offsets and dtypes, sizes and padding, and how a reduction is
+    carried out; then the numbers of collectives and launches (local ops), the
+    bytes that local ops and the casts around them read and write on one rank,
+    and the bytes of temporaries: tensors that only a cast makes and only local
+    ops read, or the reverse. Reads stages *explicit*, *packed* and *buffered*,
+    refuses *declared* and changes nothing.
+
+    `format=json` prints the same for programs, with the decisions of the passes
+    that ran before in the same pipeline, and the hash in which all ranks agree.
+
+    ```mlir
+    shard.grid @dp(shape = 2)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<4x3xf32>
+    }
+    fsdp.bucket @b reduce @u[@w] : f32 align 1
+    func.func @reduce(%g: tensor<4x3xbf16>) -> tensor<2x3xf32> {
+      %b = fsdp.chunk_cat %g into @b : (tensor<4x3xbf16>) -> tensor<2x6xf32>
+      %r = fsdp.reduce_scatter avg %b of @b : (tensor<2x6xf32>) -> tensor<6xf32>
+      %s = fsdp.split %r of @b : (tensor<6xf32>) -> tensor<2x3xf32>
+      return %s : tensor<2x3xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"format", "format", "std::string", /*default=*/"\"text\"",
+           "text for people, json for programs">,
+  ];
+}
+
 def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
   let summary = "check the invariant of a stage";
   let description = [{
