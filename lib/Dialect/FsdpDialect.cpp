@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -100,6 +101,15 @@ int64_t mlir::fsdp::getDtypeBytes(Type type) {
 
 LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
+  if (attribute.getName() == getEntryAttrName()) {
+    auto count = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (isa<FunctionOpInterface>(op) && count && !count.getValue().isNegative())
+      return success();
+    return op->emitOpError("expects '")
+           << getEntryAttrName()
+           << "' to be the number of a function's inputs, but it is "
+           << attribute.getValue();
+  }
   if (attribute.getName() != getProfileAttrName())
     return op->emitOpError("does not expect the attribute '")
            << attribute.getName().getValue() << "'";
@@ -129,6 +139,12 @@ static LogicalResult verifySignatureAttribute(Operation *op,
       return success();
     return op->emitOpError("expects '")
            << name << "' to be a unit attribute of an argument";
+  }
+  if (name == FsdpDialect::getStatusAttrName()) {
+    if (!isArgument && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("expects '")
+           << name << "' to be a unit attribute of a result";
   }
   if (!llvm::is_contained({FsdpDialect::getShardAttrName(),
                            FsdpDialect::getFullAttrName(),

@@ -13,7 +13,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Pipelines/Pipelines.h"
+#include "fsdp/Transforms/BufferizableOpInterfaceImpl.h"
 
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -66,4 +69,15 @@ void mlir::fsdp::registerFsdpPipelines() {
       "fsdp-optimize",
       "from declared units to the fewest collectives and temporaries",
       buildFsdpOptimizePipeline);
+  PassPipelineRegistration<FsdpToCpuOptions>(
+      "fsdp-to-cpu", "from explicit or packed IR to the LLVM dialect",
+      buildFsdpToCpuPipeline);
+}
+
+void mlir::fsdp::registerFsdpPipelineDialects(DialectRegistry &registry) {
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
+  registry.insert<FsdpDialect>();
+  registerShardGridExternalModel(registry);
+  registerBufferizableOpInterfaceExternalModels(registry);
 }

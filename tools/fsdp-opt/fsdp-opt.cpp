@@ -9,23 +9,15 @@
 #include "../Version.h"
 
 #include "fsdp/Conversion/Passes.h"
-#include "fsdp/Dialect/Fsdp.h"
 #include "fsdp/Pipelines/Pipelines.h"
-#include "fsdp/Transforms/BufferizableOpInterfaceImpl.h"
 #include "fsdp/Transforms/Passes.h"
 
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  mlir::registerAllExtensions(registry);
-  registry.insert<mlir::fsdp::FsdpDialect>();
-  mlir::fsdp::registerShardGridExternalModel(registry);
-  mlir::fsdp::registerBufferizableOpInterfaceExternalModels(registry);
+  mlir::fsdp::registerFsdpPipelineDialects(registry);
   mlir::registerAllPasses();
   mlir::fsdp::registerFsdpTransformsPasses();
   mlir::fsdp::registerFsdpConversionPasses();

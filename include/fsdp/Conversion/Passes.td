@@ -11,13 +11,17 @@
 
 include "mlir/Pass/PassBase.td"
 
-def ExpandCastsPass : Pass<"fsdp-expand-casts"> {
-  let summary = "write out the casts that LLVM would get wrong on the CPU";
+def ExpandFloatsPass : Pass<"fsdp-expand-floats"> {
+  let summary = "write out the arithmetic that LLVM would get wrong on the CPU";
   let description = [{
     Replaces every `arith.extf` and `arith.truncf` between f16, bf16, f32 and f64
     that the CPU has no instruction for by integer arithmetic with the same bits:
-    one rounding, to nearest even, NaN as a class. A cast with another rounding
-    mode is refused.
+    one rounding, to nearest even, NaN as a class. Every other `arith` or `math` op
+    on f16 or bf16 works in f32, and its result is rounded. Integers of up to 32
+    bits go through f64. Tensors are left alone.
+
+    A cast with another rounding mode, a cast from or to another dtype, and one
+    from a wider integer to 16 bits are refused.
 
     ```mlir
     func.func @f(%x: f32) -> bf16 {
@@ -88,6 +92,127 @@ def FsdpToTilesPass : Pass<"convert-fsdp-to-tiles", "::mlir::ModuleOp"> {
     Option<"printPlan", "print-plan", "bool", "false",
            "print the tiles of every op to the standard error">,
   ];
+}
+
+def FsdpToRuntimePass : Pass<"convert-fsdp-to-runtime", "::mlir::ModuleOp"> {
+  let summary = "collectives and buffers become calls of the runtime";
+  let description = [{
+    On the buffer forms, after `convert-fsdp-to-tiles`. Collectives,
+    `memref.alloc`, `memref.dealloc`, `shard.process_linear_index` and
+    `shard.process_multi_index` become calls of the functions of
+    `RuntimeFunctions.def`. A function that reaches the runtime gets the context as
+    its first argument and a status as its last result. Each function with
+    `fsdp.entry` gets the exported `fsdprt_entry_<name>` that a launcher calls.
+    Units, buckets and grids are gone afterwards.
+
+    A local op, a value form or a unit op that is left is refused. Nothing checks
+    the statuses yet: `fsdp-propagate-status` does.
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x3xf32>
+    }
+    fsdp.bucket @b gather @u[@w] : f32
+    func.func @gather(%f: memref<32xf32>, %g: memref<4x32xf32>)
+        attributes {fsdp.entry = 1 : i64} {
+      fsdp.all_gather %f of @b outs(%g : memref<4x32xf32>)
+          : (memref<32xf32>) -> ()
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["arith::ArithDialect", "func::FuncDialect",
+                           "LLVM::LLVMDialect", "memref::MemRefDialect"];
+}
+
+def PropagateStatusPass : Pass<"fsdp-propagate-status", "::mlir::ModuleOp"> {
+  let summary = "return early where a call has failed";
+  let description = [{
+    After `convert-fsdp-to-runtime` and `convert-scf-to-cf`: behind each call of a
+    function whose last result is a status (`fsdp.status`), the caller returns that
+    status at once unless it is 0. A call that stands in a region, where nothing
+    can return, is refused.
+
+    ```mlir
+    func.func private @fsdprtFree(!llvm.ptr, !llvm.ptr) -> (i32 {fsdp.status})
+    func.func @f(%context: !llvm.ptr, %a: !llvm.ptr, %b: !llvm.ptr)
+        -> (i32 {fsdp.status}) {
+      %s = call @fsdprtFree(%context, %a) : (!llvm.ptr, !llvm.ptr) -> i32
+      %t = call @fsdprtFree(%context, %b) : (!llvm.ptr, !llvm.ptr) -> i32
+      %zero = arith.constant 0 : i32
+      return %zero : i32
+    }
+    ```
+  }];
+  let dependentDialects = ["arith::ArithDialect", "cf::ControlFlowDialect",
+                           "ub::UBDialect"];
+}
+
+def CollapseLoopsPass : Pass<"fsdp-collapse-loops"> {
+  let summary = "element-wise ops on dense buffers get one dimension";
+  let description = [{
+    A `linalg.generic` on buffers that maps every element of dense buffers of one
+    shape to the element at the same place works on their one-dimensional views:
+    one loop, which LLVM turns into full vectors whatever the last dimension is. A
+    `memref.copy` between strided buffers becomes a `linalg.generic`, since its own
+    lowering calls a library that artefacts do not have.
+
+    ```mlir
+    func.func @f(%a: memref<8x3xf32>, %b: memref<8x3xbf16>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                       affine_map<(i, j) -> (i, j)>],
+                      iterator_types = ["parallel", "parallel"]}
+          ins(%a : memref<8x3xf32>) outs(%b : memref<8x3xbf16>) {
+      ^bb0(%x: f32, %y: bf16):
+        %z = arith.truncf %x : f32 to bf16
+        linalg.yield %z : bf16
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["linalg::LinalgDialect", "memref::MemRefDialect"];
+}
+
+def DeclareEntriesPass : Pass<"fsdp-declare-entries", "::mlir::ModuleOp"> {
+  let summary = "mark the functions that a launcher calls, write the manifest";
+  let description = [{
+    On values. An entry is a public function whose arguments and results are
+    tensors of static shape and of a dtype that files have. It gets `fsdp.entry`,
+    and its arguments are marked as not writable: they belong to the launcher. The
+    manifest of all entries, units and buckets and the version of the runtime's
+    interface become constants that an artefact exports.
+
+    Refused: units on different grids, and an argument or result that does not
+    have the shape that its `fsdp.shard`, `fsdp.full`, `fsdp.shard_grad` or
+    `fsdp.full_grad` promises.
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x3xf32>
+    }
+    func.func @f(%w: tensor<2x3xf32> {fsdp.shard = @u::@w}) -> tensor<2x3xf32> {
+      return %w : tensor<2x3xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["LLVM::LLVMDialect"];
+}
+
+def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {
+  let summary = "refuse what has no lowering to LLVM";
+  let description = [{
+    Fails with one error at the first op that is not of the LLVM dialect. Reads
+    only.
+
+    ```mlir
+    llvm.func @f() {
+      llvm.return
+    }
+    ```
+  }];
 }
 
 #endif // FSDP_CONVERSION_PASSES

@@ -80,6 +80,11 @@ def Fsdp_Dialect : Dialect {
     static constexpr StringLiteral getFullAttrName() { return "fsdp.full"; }
     static constexpr StringLiteral getShardGradAttrName() { return "fsdp.shard_grad"; }
     static constexpr StringLiteral getFullGradAttrName() { return "fsdp.full_grad"; }
+    /// On a function, in lowered code: a launcher calls it; how many of its
+    /// arguments (`IntegerAttr`) are inputs, the others being results.
+    static constexpr StringLiteral getEntryAttrName() { return "fsdp.entry"; }
+    /// On the last result of a function, in lowered code: the runtime's status.
+    static constexpr StringLiteral getStatusAttrName() { return "fsdp.status"; }
   }];
 }
 

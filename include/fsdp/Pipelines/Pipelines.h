@@ -87,8 +87,24 @@ struct FsdpOptimizeOptions : PassPipelineOptions<FsdpOptimizeOptions> {
 void buildFsdpOptimizePipeline(OpPassManager &manager,
                                const FsdpOptimizeOptions &options);
 
+/// Options of `fsdp-to-cpu`.
+struct FsdpToCpuOptions : PassPipelineOptions<FsdpToCpuOptions> {
+  Option<bool> emulate{
+      *this, "emulate",
+      llvm::cl::desc("run the GPU's kernels on the host, thread by thread"),
+      llvm::cl::init(false)};
+};
+
+/// From a module at stage explicit or packed, with ordinary ops around ours, to
+/// the LLVM dialect for the CPU.
+void buildFsdpToCpuPipeline(OpPassManager &manager,
+                            const FsdpToCpuOptions &options);
+
 /// Registers the pipelines under their names.
 void registerFsdpPipelines();
+
+/// Registers every dialect, interface and extension that the pipelines need.
+void registerFsdpPipelineDialects(DialectRegistry &registry);
 
 } // namespace mlir::fsdp
 

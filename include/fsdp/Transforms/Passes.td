@@ -353,4 +353,27 @@ def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
   ];
 }
 
+def ResultsToArgumentsPass
+    : Pass<"fsdp-results-to-arguments", "::mlir::ModuleOp"> {
+  let summary = "buffers that a function returns become arguments";
+  let description = [{
+    After bufferization, when nothing deallocates yet: every buffer that a function
+    returns becomes an argument that it writes, behind the others, with the
+    result's attributes. A buffer that is allocated once and returned once is the
+    argument itself; anything else is copied at the return. Calls allocate what
+    they used to get.
+
+    Refused: a returned buffer that is not dense or not of static shape.
+
+    ```mlir
+    func.func @f(%a: memref<4xf32>) -> memref<4xf32> {
+      %r = memref.alloc() : memref<4xf32>
+      memref.copy %a, %r : memref<4xf32> to memref<4xf32>
+      return %r : memref<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["memref::MemRefDialect"];
+}
+
 #endif // FSDP_TRANSFORMS_PASSES

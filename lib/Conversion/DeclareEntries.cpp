@@ -1,0 +1,318 @@
+//===- DeclareEntries.cpp - what a launcher can call, and the manifest ----===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// On values, where a signature still says which tensor is what:
+//
+//   func.func @forward(%w: tensor<2x3xf32> {fsdp.shard = @u::@w}) -> ...
+//
+// is marked as an entry of one input, whose memory belongs to the launcher:
+//
+//   func.func @forward(%w: tensor<2x3xf32> {fsdp.shard = @u::@w,
+//                                           bufferization.writable = false})
+//       -> ... attributes {fsdp.entry = 1 : i64}
+//
+// and described in the manifest, a constant of the artefact beside the version
+// of the runtime's interface.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Conversion/Passes.h"
+#include "fsdp/Runtime/Runtime.h"
+
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_DECLAREENTRIESPASS
+#include "fsdp/Conversion/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// True for a tensor that a launcher can hand over: static and of a dtype that
+/// files have.
+static bool isPlainTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape() && !tensor.getEncoding() &&
+         (isFloatDtype(tensor.getElementType()) ||
+          isOpaqueDtype(tensor.getElementType()) ||
+          tensor.getElementType().isInteger(1));
+}
+
+static bool isEntry(func::FuncOp function) {
+  return function.isPublic() && !function.isExternal() &&
+         llvm::all_of(function.getArgumentTypes(), isPlainTensor) &&
+         llvm::all_of(function.getResultTypes(), isPlainTensor);
+}
+
+/// The attributes of an argument or result that name a parameter, and the roles
+/// that they give it.
+static constexpr struct {
+  StringLiteral attribute, role;
+} roles[] = {
+    {FsdpDialect::getShardAttrName(), "shard"},
+    {FsdpDialect::getFullAttrName(), "full"},
+    {FsdpDialect::getShardGradAttrName(), "shard_grad"},
+    {FsdpDialect::getFullGradAttrName(), "full_grad"},
+};
+
+namespace {
+/// What the manifest says about one argument or result.
+struct TensorEntry {
+  StringRef role = "value";
+  std::string name;
+  RankedTensorType type;
+  ParamOp param; ///< null for an ordinary value
+};
+
+/// Collects what the manifest says, then writes it.
+class Manifest {
+public:
+  explicit Manifest(ModuleOp module) : module(module) {}
+  LogicalResult collect(ArrayRef<func::FuncOp> entries);
+  std::string write();
+
+private:
+  LogicalResult collectGrid();
+  LogicalResult collectTensor(func::FuncOp entry, const Twine &place,
+                              const Twine &ordinaryName, Type type,
+                              DictionaryAttr attributes,
+                              SmallVectorImpl<TensorEntry> &tensors);
+
+  struct Entry {
+    std::string name;
+    SmallVector<TensorEntry> arguments, results;
+  };
+  ModuleOp module;
+  SymbolTableCollection symbolTable;
+  SmallVector<int64_t> gridShape;
+  SmallVector<std::pair<UnitOp, UnitGroup>> units;
+  SmallVector<Entry> entries;
+};
+} // namespace
+
+/// The ranks are those of the one grid that the units stand on, or, in a module
+/// without units, of the one grid that there is.
+LogicalResult Manifest::collectGrid() {
+  Operation *source = nullptr;
+  auto add = [&](Operation *op, ArrayRef<int64_t> shape) -> LogicalResult {
+    if (!source) {
+      source = op;
+      gridShape = llvm::to_vector(shape);
+      return success();
+    }
+    if (shape == ArrayRef(gridShape))
+      return success();
+    InFlightDiagnostic diag = op->emitOpError("is for ranks in a grid of ");
+    llvm::interleave(shape, diag, "x");
+    diag << ", but the module has another grid: expected one";
+    diag.attachNote(source->getLoc()) << "the other one is used here";
+    return diag;
+  };
+  for (auto unit : module.getOps<UnitOp>()) {
+    FailureOr<UnitGroup> group = unit.getGroup(symbolTable);
+    if (failed(group))
+      return unit.emitOpError("has no valid grid and axes");
+    if (failed(add(unit, group->gridShape)))
+      return failure();
+    units.push_back({unit, *group});
+  }
+  if (units.empty()) {
+    for (auto grid : module.getOps<DeviceGridOpInterface>()) {
+      SmallVector<int64_t> shape = grid.getGridShape();
+      if (llvm::any_of(shape, [](int64_t size) { return size <= 0; }))
+        return grid->emitOpError("has no static size");
+      if (failed(add(grid, shape)))
+        return failure();
+    }
+  }
+  if (gridShape.empty())
+    gridShape = {1};
+  return success();
+}
+
+/// Checks what the attributes of one argument or result promise.
+LogicalResult Manifest::collectTensor(func::FuncOp entry, const Twine &place,
+                                      const Twine &ordinaryName, Type type,
+                                      DictionaryAttr attributes,
+                                      SmallVectorImpl<TensorEntry> &tensors) {
+  TensorEntry tensor;
+  tensor.name = ordinaryName.str();
+  tensor.type = cast<RankedTensorType>(type);
+  for (auto [attribute, role] : roles) {
+    auto name = attributes ? attributes.getAs<SymbolRefAttr>(attribute)
+                           : SymbolRefAttr();
+    if (!name)
+      continue;
+    if (tensor.param)
+      return entry.emitOpError("says twice what ") << place << " is";
+    tensor.param = lookupParam(entry, name, symbolTable);
+    if (!tensor.param)
+      return entry.emitOpError("names the unknown parameter ")
+             << name << " on " << place;
+    FailureOr<UnitGroup> group = tensor.param.getUnit().getGroup(symbolTable);
+    if (failed(group))
+      return entry.emitOpError("names the parameter ")
+             << name << ", whose unit is not valid";
+    bool isShard = role.starts_with("shard");
+    ArrayRef<int64_t> shape =
+        isShard ? tensor.param.getShardType(group->shardSize()).getShape()
+                : tensor.param.getFullType().getShape();
+    if (tensor.type.getShape() != shape)
+      return entry.emitOpError("says that ")
+             << place << " is the " << role << " of " << name
+             << ", expected the shape of "
+             << RankedTensorType::get(shape, tensor.type.getElementType())
+             << ", but it is " << type;
+    tensor.role = role;
+    tensor.name = tensor.param.getSymName().str();
+  }
+  tensors.push_back(std::move(tensor));
+  return success();
+}
+
+LogicalResult Manifest::collect(ArrayRef<func::FuncOp> functions) {
+  if (failed(collectGrid()))
+    return failure();
+  for (func::FuncOp function : functions) {
+    Entry entry;
+    entry.name = function.getSymName().str();
+    for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+      if (failed(collectTensor(function, "argument " + Twine(i),
+                               "arg" + Twine(i), type,
+                               function.getArgAttrDict(i), entry.arguments)))
+        return failure();
+    for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+      if (failed(collectTensor(function, "result " + Twine(i),
+                               "result" + Twine(i), type,
+                               function.getResultAttrDict(i), entry.results)))
+        return failure();
+    entries.push_back(std::move(entry));
+  }
+  return success();
+}
+
+static std::string print(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+static void writeTensors(llvm::json::OStream &json, StringRef key,
+                         ArrayRef<TensorEntry> tensors) {
+  json.attributeArray(key, [&] {
+    for (const TensorEntry &tensor : tensors)
+      json.object([&] {
+        json.attribute("name", tensor.name);
+        json.attribute("role", tensor.role);
+        if (ParamOp param = tensor.param) {
+          json.attribute("unit", param.getUnit().getSymName());
+          Type full = RankedTensorType::get(param.getFullType().getShape(),
+                                            tensor.type.getElementType());
+          json.attribute("full_type", print(full));
+          json.attribute("shard_dim", param.getShardDimension());
+        }
+        json.attribute("type", print(tensor.type));
+      });
+  });
+}
+
+std::string Manifest::write() {
+  auto writeIntegers = [](llvm::json::OStream &json, StringRef key,
+                          ArrayRef<int64_t> values) {
+    json.attributeArray(key, [&] {
+      for (int64_t value : values)
+        json.value(value);
+    });
+  };
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::json::OStream json(os);
+  json.object([&] {
+    json.attribute("abi", FSDPRT_ABI_VERSION);
+    json.attribute("target", "cpu");
+    json.attribute("ranks", ShapedType::getNumElements(gridShape));
+    writeIntegers(json, "grid", gridShape);
+    json.attribute("plan_hash", "");
+    json.attributeArray("units", [&] {
+      for (auto &[unit, group] : units)
+        json.object([&, unit = unit, &group = group]() mutable {
+          json.attribute("name", unit.getSymName());
+          writeIntegers(json, "shard_axes", group.shardAxes);
+          writeIntegers(json, "replicate_axes", group.replicateAxes);
+        });
+    });
+    json.attributeArray("entries", [&] {
+      for (const Entry &entry : entries)
+        json.object([&] {
+          json.attribute("name", entry.name);
+          writeTensors(json, "args", entry.arguments);
+          writeTensors(json, "results", entry.results);
+        });
+    });
+    json.attributeArray("buckets", [&] {});
+  });
+  return text;
+}
+
+/// Marks an entry. A launcher's arguments are not ours to write into.
+static void declareEntry(func::FuncOp function) {
+  MLIRContext *context = function.getContext();
+  OpBuilder builder(context);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    function.setArgAttr(i,
+                        bufferization::BufferizationDialect::kWritableAttrName,
+                        builder.getBoolAttr(false));
+  function->setAttr(FsdpDialect::getEntryAttrName(),
+                    builder.getI64IntegerAttr(function.getNumArguments()));
+}
+
+static void createConstant(OpBuilder &builder, Location loc, StringRef name,
+                           Type type, Attribute value) {
+  LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
+                         LLVM::Linkage::External, name, value);
+}
+
+namespace {
+struct DeclareEntriesPass
+    : fsdp::impl::DeclareEntriesPassBase<DeclareEntriesPass> {
+  void runOnOperation() override;
+};
+} // namespace
+
+void DeclareEntriesPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  for (StringRef name :
+       {FSDPRT_ARTEFACT_ABI_SYMBOL, FSDPRT_ARTEFACT_MANIFEST_SYMBOL})
+    if (Operation *op = SymbolTable::lookupSymbolIn(module, name)) {
+      op->emitOpError("has the name '")
+          << name << "', which belongs to the artefact";
+      return signalPassFailure();
+    }
+  SmallVector<func::FuncOp> entries(
+      llvm::make_filter_range(module.getOps<func::FuncOp>(), isEntry));
+  Manifest manifest(module);
+  if (failed(manifest.collect(entries)))
+    return signalPassFailure();
+  llvm::for_each(entries, declareEntry);
+
+  std::string text = manifest.write();
+  text.push_back('\0');
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  Location loc = module.getLoc();
+  createConstant(builder, loc, FSDPRT_ARTEFACT_ABI_SYMBOL, builder.getI32Type(),
+                 builder.getI32IntegerAttr(FSDPRT_ABI_VERSION));
+  createConstant(builder, loc, FSDPRT_ARTEFACT_MANIFEST_SYMBOL,
+                 LLVM::LLVMArrayType::get(builder.getI8Type(), text.size()),
+                 builder.getStringAttr(text));
+}

@@ -1,0 +1,468 @@
+//===- FsdpToRuntime.cpp - collectives and buffers become calls -----------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   func.func @f(%a: memref<32xf32>, %g: memref<4x32xf32>)
+//       attributes {fsdp.entry = 1 : i64} {
+//     fsdp.all_gather %a of @b outs(%g : memref<4x32xf32>) : ...
+//     return
+//   }
+// becomes
+//   func.func private @f(%context: !llvm.ptr, %a: ..., %g: ...)
+//       -> (i32 {fsdp.status}) {
+//     %s = call @fsdprtAllGather(%context, %name, %axes, ...)
+//     return %zero : i32
+//   }
+//   func.func @fsdprt_entry_f(%context: !llvm.ptr, %arguments: !llvm.ptr,
+//                             %results: !llvm.ptr) -> (i32 {fsdp.status})
+//
+// A function that reaches the runtime gets the context as its first argument
+// and a status as its last result; fsdp-propagate-status, which needs a flat
+// control flow, checks the statuses. Buffers are the context's: it frees what a
+// failed run leaves behind, so no path has to.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RuntimeCalls.h"
+#include "fsdp/Conversion/Passes.h"
+#include "fsdp/Runtime/Runtime.h"
+
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_FSDPTORUNTIMEPASS
+#include "fsdp/Conversion/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+class RuntimeLowering {
+public:
+  explicit RuntimeLowering(ModuleOp module)
+      : module(module), calls(module), typeConverter(module.getContext()),
+        pointer(LLVM::LLVMPointerType::get(module.getContext())) {}
+
+  LogicalResult run();
+
+private:
+  void findFunctions();
+  LogicalResult lowerFunction(func::FuncOp function);
+  LogicalResult lower(Operation *op);
+  LogicalResult lowerAlloc(memref::AllocOp op);
+  void lowerDealloc(memref::DeallocOp op);
+  void lowerLinearIndex(shard::ProcessLinearIndexOp op);
+  LogicalResult lowerMultiIndex(shard::ProcessMultiIndexOp op);
+  LogicalResult lowerCollective(BucketUserOpInterface op);
+  LogicalResult createEntry(func::FuncOp function);
+  void eraseDeclarations();
+
+  Value getContext(Operation *op) {
+    return op->getParentOfType<func::FuncOp>().getArgument(0);
+  }
+  Value getSlot(Operation *op);
+  Value i32(ImplicitLocOpBuilder &b, int32_t value) {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
+  }
+  Value i64(ImplicitLocOpBuilder &b, int64_t value) {
+    return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  }
+  Value createDescriptor(ImplicitLocOpBuilder &b, MemRefType type, Value data,
+                         ValueRange dynamicSizes);
+
+  ModuleOp module;
+  RuntimeCalls calls;
+  LLVMTypeConverter typeConverter;
+  Type pointer;
+  SymbolTableCollection symbolTable;
+  /// Functions that reach the runtime, in the module's order.
+  llvm::SetVector<Operation *> functions;
+  /// Per function, eight bytes in which the runtime returns a value.
+  DenseMap<Operation *, Value> slots;
+};
+} // namespace
+
+/// True for what becomes a call of the runtime.
+static bool reachesRuntime(Operation *op) {
+  return isa<BucketUserOpInterface, memref::AllocOp, memref::DeallocOp,
+             shard::ProcessLinearIndexOp, shard::ProcessMultiIndexOp>(op);
+}
+
+/// Collects the functions that reach the runtime, by themselves or by a call,
+/// and the entries, which have a status in any case.
+void RuntimeLowering::findFunctions() {
+  DenseMap<Operation *, SmallVector<Operation *>> callers;
+  SmallVector<Operation *> worklist;
+  DenseSet<Operation *> found;
+  auto add = [&](Operation *function) {
+    if (found.insert(function).second)
+      worklist.push_back(function);
+  };
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function->hasAttr(FsdpDialect::getEntryAttrName()))
+      add(function);
+    function.walk([&](Operation *op) {
+      if (reachesRuntime(op))
+        add(function);
+      if (auto call = dyn_cast<func::CallOp>(op))
+        if (auto callee = symbolTable.lookupNearestSymbolFrom<func::FuncOp>(
+                call, call.getCalleeAttr()))
+          callers[callee].push_back(function);
+    });
+  }
+  while (!worklist.empty())
+    for (Operation *caller : callers[worklist.pop_back_val()])
+      add(caller);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (found.contains(function))
+      functions.insert(function);
+}
+
+/// Eight bytes in the entry block, for any out-parameter of the runtime.
+Value RuntimeLowering::getSlot(Operation *op) {
+  auto function = op->getParentOfType<func::FuncOp>();
+  Value &slot = slots[function];
+  if (!slot) {
+    ImplicitLocOpBuilder b(function.getLoc(), module.getContext());
+    b.setInsertionPointToStart(&function.getBody().front());
+    slot = LLVM::AllocaOp::create(b, pointer, b.getI64Type(), i32(b, 1));
+  }
+  return slot;
+}
+
+/// A memref over `data`, row major and dense.
+Value RuntimeLowering::createDescriptor(ImplicitLocOpBuilder &b,
+                                        MemRefType type, Value data,
+                                        ValueRange dynamicSizes) {
+  Location loc = b.getLoc();
+  Value result;
+  if (type.hasStaticShape()) {
+    result =
+        MemRefDescriptor::fromStaticShape(b, loc, typeConverter, type, data);
+  } else {
+    auto descriptor =
+        MemRefDescriptor::poison(b, loc, typeConverter.convertType(type));
+    descriptor.setAllocatedPtr(b, loc, data);
+    descriptor.setAlignedPtr(b, loc, data);
+    descriptor.setConstantOffset(b, loc, 0);
+    Value stride = i64(b, 1);
+    for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+      Value size;
+      if (type.isDynamicDim(dim))
+        size = arith::IndexCastOp::create(
+            b, b.getI64Type(), dynamicSizes[type.getDynamicDimIndex(dim)]);
+      else
+        size = i64(b, type.getDimSize(dim));
+      descriptor.setSize(b, loc, dim, size);
+      descriptor.setStride(b, loc, dim, stride);
+      stride = arith::MulIOp::create(b, stride, size);
+    }
+    result = descriptor;
+  }
+  return UnrealizedConversionCastOp::create(b, type, result).getResult(0);
+}
+
+LogicalResult RuntimeLowering::lowerAlloc(memref::AllocOp op) {
+  MemRefType type = op.getType();
+  if (!type.getLayout().isIdentity() || type.getMemorySpace())
+    return op.emitOpError("has no lowering to the runtime: expected a dense "
+                          "buffer in the default memory space, but it is ")
+           << type;
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  int64_t elementBytes =
+      DataLayout::closest(op).getTypeSize(type.getElementType());
+  int64_t staticBytes = elementBytes;
+  for (int64_t size : type.getShape())
+    if (!ShapedType::isDynamic(size))
+      staticBytes *= size;
+  Value bytes = i64(b, staticBytes);
+  for (Value size : op.getDynamicSizes())
+    bytes = arith::MulIOp::create(
+        b, bytes, arith::IndexCastOp::create(b, b.getI64Type(), size));
+  Value slot = getSlot(op);
+  calls.call(b, RuntimeFunction::fsdprtAlloc, {getContext(op), bytes, slot});
+  Value data = LLVM::LoadOp::create(b, pointer, slot);
+  op.replaceAllUsesWith(createDescriptor(b, type, data, op.getDynamicSizes()));
+  op.erase();
+  return success();
+}
+
+void RuntimeLowering::lowerDealloc(memref::DeallocOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  // Of the whole buffer, wherever a view starts.
+  Value address =
+      memref::ExtractAlignedPointerAsIndexOp::create(b, op.getMemref());
+  Value word = arith::IndexCastOp::create(b, b.getI64Type(), address);
+  Value data = LLVM::IntToPtrOp::create(b, pointer, word);
+  calls.call(b, RuntimeFunction::fsdprtFree, {getContext(op), data});
+  op.erase();
+}
+
+void RuntimeLowering::lowerLinearIndex(shard::ProcessLinearIndexOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Value slot = getSlot(op);
+  calls.call(b, RuntimeFunction::fsdprtRank, {getContext(op), slot});
+  Value rank = LLVM::LoadOp::create(b, b.getI64Type(), slot);
+  op.replaceAllUsesWith(
+      arith::IndexCastOp::create(b, b.getIndexType(), rank).getResult());
+  op.erase();
+}
+
+LogicalResult RuntimeLowering::lowerMultiIndex(shard::ProcessMultiIndexOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  SmallVector<int32_t> axes(op.getAxes().begin(), op.getAxes().end());
+  if (axes.empty()) // means all of them
+    axes = llvm::to_vector(llvm::seq<int32_t>(0, op.getNumResults()));
+  Value slot = getSlot(op);
+  SmallVector<Value> coordinates;
+  for (int32_t axis : axes) {
+    calls.call(b, RuntimeFunction::fsdprtCoordinate,
+               {getContext(op), i32(b, axis), slot});
+    Value coordinate = LLVM::LoadOp::create(b, b.getI64Type(), slot);
+    coordinates.push_back(
+        arith::IndexCastOp::create(b, b.getIndexType(), coordinate));
+  }
+  op->replaceAllUsesWith(coordinates);
+  op->erase();
+  return success();
+}
+
+/// The operands that reductions have between the count and the buffers.
+template <typename OpTy>
+static void appendReduction(ImplicitLocOpBuilder &b, OpTy op,
+                            SmallVectorImpl<Value> &operands) {
+  APFloat multiplier = op.getMultiplier().value_or(APFloat(0.0));
+  operands.push_back(arith::ConstantOp::create(
+      b, b.getI32IntegerAttr(getRuntimeReduction(op.getReduction()))));
+  operands.push_back(arith::ConstantOp::create(
+      b, b.getF64FloatAttr(multiplier.convertToDouble())));
+  operands.push_back(arith::ConstantOp::create(
+      b, b.getI32IntegerAttr(op.getAccumulate() ? 1 : 0)));
+}
+
+LogicalResult RuntimeLowering::lowerCollective(BucketUserOpInterface op) {
+  BucketOp bucket = lookupBucket(op, symbolTable);
+  FailureOr<ResolvedBucket> resolved = ResolvedBucket::get(
+      bucket, symbolTable, [&] { return op->emitOpError(); });
+  if (failed(resolved))
+    return failure();
+  const UnitGroup &group = resolved->group;
+  ArrayRef<int64_t> axes = isa<AllReduceOp>(op)
+                               ? ArrayRef<int64_t>(group.replicateAxes)
+                               : ArrayRef<int64_t>(group.shardAxes);
+  std::optional<int64_t> axesCode = getRuntimeAxes(axes);
+  if (!axesCode)
+    return op->emitOpError("of bucket '")
+           << bucket.getSymName()
+           << "' has no lowering to the runtime: expected a grid of at most 15 "
+              "axes";
+
+  ImplicitLocOpBuilder b(op->getLoc(), op);
+  SmallVector<Value> operands{
+      getContext(op), calls.bucketName(b, bucket), i64(b, *axesCode),
+      i32(b, getRuntimeDtype(bucket)), i64(b, resolved->layout.rowElements())};
+  Value input = op->getOperand(0);
+  Value output = op.getOutputOperands().front();
+  RuntimeFunction function = RuntimeFunction::fsdprtAllGather;
+  if (auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation())) {
+    function = RuntimeFunction::fsdprtReduceScatter;
+    appendReduction(b, scatter, operands);
+  } else if (auto reduce = dyn_cast<AllReduceOp>(op.getOperation())) {
+    function = RuntimeFunction::fsdprtAllReduce;
+    appendReduction(b, reduce, operands);
+  }
+  operands.push_back(createPointer(b, input));
+  operands.push_back(createPointer(b, output));
+  calls.call(b, function, operands);
+  op->erase();
+  return success();
+}
+
+LogicalResult RuntimeLowering::lower(Operation *op) {
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](memref::AllocOp alloc) { return lowerAlloc(alloc); })
+      .Case([&](memref::DeallocOp dealloc) {
+        lowerDealloc(dealloc);
+        return success();
+      })
+      .Case([&](shard::ProcessLinearIndexOp index) {
+        lowerLinearIndex(index);
+        return success();
+      })
+      .Case([&](shard::ProcessMultiIndexOp index) {
+        return lowerMultiIndex(index);
+      })
+      .Case<AllGatherOp, ReduceScatterOp, AllReduceOp>(
+          [&](auto collective) { return lowerCollective(collective); })
+      .Default([](Operation *) { return success(); });
+}
+
+LogicalResult RuntimeLowering::lowerFunction(func::FuncOp function) {
+  MLIRContext *context = module.getContext();
+  Type statusType = IntegerType::get(context, 32);
+  Location loc = function.getLoc();
+  if (failed(function.insertArgument(0, pointer, {}, loc)) ||
+      failed(function.insertResult(
+          function.getNumResults(), statusType,
+          DictionaryAttr::get(context, {{FsdpDialect::getStatusAttrName(),
+                                         UnitAttr::get(context)}}))))
+    return function.emitOpError("cannot take a context and return a status");
+
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : ops) {
+    if (auto ret = dyn_cast<func::ReturnOp>(op)) {
+      ImplicitLocOpBuilder b(ret.getLoc(), ret);
+      ret->insertOperands(ret.getNumOperands(), i32(b, FSDPRT_SUCCESS));
+    } else if (auto call = dyn_cast<func::CallOp>(op)) {
+      auto callee = symbolTable.lookupNearestSymbolFrom<func::FuncOp>(
+          call, call.getCalleeAttr());
+      if (!functions.contains(callee))
+        continue;
+      ImplicitLocOpBuilder b(call.getLoc(), call);
+      SmallVector<Value> operands{function.getArgument(0)};
+      llvm::append_range(operands, call.getOperands());
+      SmallVector<Type> results(call.getResultTypes());
+      results.push_back(statusType);
+      auto withStatus =
+          func::CallOp::create(b, call.getCallee(), results, operands);
+      call->replaceAllUsesWith(withStatus.getResults().drop_back());
+      call->erase();
+    } else if (failed(lower(op))) {
+      return failure();
+    }
+  }
+  return success();
+}
+
+/// Adds the function that a launcher calls: `function` is an entry whose first
+/// `fsdp.entry` operands are arguments, the others results.
+LogicalResult RuntimeLowering::createEntry(func::FuncOp function) {
+  auto count =
+      function->getAttrOfType<IntegerAttr>(FsdpDialect::getEntryAttrName());
+  if (!count)
+    return success();
+  function->removeAttr(FsdpDialect::getEntryAttrName());
+  // Behind the context.
+  TypeRange types = function.getArgumentTypes().drop_front();
+  auto isDense = [](Type type) {
+    auto memref = dyn_cast<MemRefType>(type);
+    return memref && memref.hasStaticShape() && memref.getLayout().isIdentity();
+  };
+  size_t arguments = count.getInt();
+  if (arguments > types.size() || function.getNumResults() != 1 ||
+      !llvm::all_of(types, isDense))
+    return function.emitOpError("cannot be an entry: expected ")
+           << arguments
+           << " or more dense buffers of static shape as operands, and no "
+              "result";
+
+  ImplicitLocOpBuilder b(function.getLoc(), module.getContext());
+  b.setInsertionPointAfter(function);
+  auto entry = func::FuncOp::create(
+      b, FSDPRT_ARTEFACT_ENTRY_PREFIX + function.getSymName().str(),
+      b.getFunctionType({pointer, pointer, pointer}, {b.getI32Type()}));
+  entry.setResultAttr(0, FsdpDialect::getStatusAttrName(), b.getUnitAttr());
+  if (SymbolTable::lookupSymbolIn(module, entry.getSymName()) != entry)
+    return function.emitOpError("cannot be an entry: the symbol '")
+           << entry.getSymName() << "' is taken";
+  b.setInsertionPointToStart(entry.addEntryBlock());
+  SmallVector<Value> operands{entry.getArgument(0)};
+  for (auto [index, type] : llvm::enumerate(types)) {
+    bool isResult = index >= arguments;
+    Value base = entry.getArgument(isResult ? 2 : 1);
+    int32_t position = isResult ? index - arguments : index;
+    Value place =
+        LLVM::GEPOp::create(b, pointer, pointer, base, LLVM::GEPArg(position));
+    Value data = LLVM::LoadOp::create(b, pointer, place);
+    operands.push_back(createDescriptor(b, cast<MemRefType>(type), data, {}));
+  }
+  auto call = func::CallOp::create(b, function, operands);
+  func::ReturnOp::create(b, call.getResults());
+  function.setPrivate();
+  return success();
+}
+
+/// Declarations have done their work: nothing refers to them now.
+void RuntimeLowering::eraseDeclarations() {
+  for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
+    if (isa<UnitOp, BucketOp, shard::GridOp>(op)) {
+      op.erase();
+      continue;
+    }
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (!function)
+      continue;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      DictionaryAttr attributes = function.getArgAttrDict(i);
+      if (!attributes)
+        continue;
+      for (NamedAttribute attribute : attributes)
+        if (isa_and_nonnull<FsdpDialect>(attribute.getNameDialect()))
+          function.removeArgAttr(i, attribute.getName());
+    }
+  }
+  for (NamedAttribute attribute :
+       llvm::to_vector(module->getDiscardableAttrs()))
+    if (isa_and_nonnull<FsdpDialect>(attribute.getNameDialect()))
+      module->removeDiscardableAttr(attribute.getName());
+}
+
+/// Refuses what an earlier pass should have removed, before anything changes.
+static LogicalResult checkNothingIsLeft(ModuleOp module) {
+  WalkResult result = module.walk([](Operation *op) -> WalkResult {
+    auto user = dyn_cast<BucketUserOpInterface>(op);
+    if (isa<UnshardOp, ReduceGradsOp>(op))
+      return op->emitOpError("has no lowering to the runtime: expected "
+                             "fsdp-expand-units to have removed it");
+    if (!user)
+      return WalkResult::advance();
+    if (!user.isBufferForm())
+      return op->emitOpError("has no lowering to the runtime: expected the "
+                             "buffer form, after bufferization");
+    if (!isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(op))
+      return op->emitOpError("has no lowering to the runtime: expected "
+                             "convert-fsdp-to-tiles to have removed it");
+    if (!op->getParentOfType<func::FuncOp>())
+      return op->emitOpError("has no lowering to the runtime: expected it "
+                             "inside of a func.func");
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult RuntimeLowering::run() {
+  if (failed(checkNothingIsLeft(module)))
+    return failure();
+  findFunctions();
+  for (Operation *function : functions)
+    if (failed(lowerFunction(cast<func::FuncOp>(function))))
+      return failure();
+  for (Operation *function : functions)
+    if (failed(createEntry(cast<func::FuncOp>(function))))
+      return failure();
+  eraseDeclarations();
+  return success();
+}
+
+namespace {
+struct FsdpToRuntimePass
+    : fsdp::impl::FsdpToRuntimePassBase<FsdpToRuntimePass> {
+  void runOnOperation() override {
+    if (failed(RuntimeLowering(getOperation()).run()))
+      signalPassFailure();
+  }
+};
+} // namespace

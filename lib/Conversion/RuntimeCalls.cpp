@@ -1,0 +1,171 @@
+//===- RuntimeCalls.cpp - calls of the runtime's functions ----------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RuntimeCalls.h"
+#include "fsdp/Runtime/Runtime.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+//===----------------------------------------------------------------------===//
+// Types from the C declarations
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The type of a C parameter; only those that the ABI allows have one.
+template <typename T>
+struct AbiType;
+template <>
+struct AbiType<int32_t> {
+  static Type get(MLIRContext *context) {
+    return IntegerType::get(context, 32);
+  }
+};
+template <>
+struct AbiType<int64_t> {
+  static Type get(MLIRContext *context) {
+    return IntegerType::get(context, 64);
+  }
+};
+template <>
+struct AbiType<double> {
+  static Type get(MLIRContext *context) { return Float64Type::get(context); }
+};
+template <typename T>
+struct AbiType<T *> {
+  static Type get(MLIRContext *context) {
+    return LLVM::LLVMPointerType::get(context);
+  }
+};
+
+template <typename Function>
+struct AbiFunction;
+template <typename Result, typename... Parameters>
+struct AbiFunction<Result(Parameters...)> {
+  static FunctionType get(MLIRContext *context) {
+    return FunctionType::get(context, {AbiType<Parameters>::get(context)...},
+                             {AbiType<Result>::get(context)});
+  }
+};
+
+struct Signature {
+  StringRef name;
+  FunctionType (*getType)(MLIRContext *);
+};
+} // namespace
+
+/// In the order of RuntimeFunction.
+static const Signature signatures[] = {
+#define FSDPRT_CALL(name, parameters) {#name, AbiFunction<decltype(name)>::get},
+#include "fsdp/Runtime/RuntimeFunctions.def"
+};
+
+//===----------------------------------------------------------------------===//
+// RuntimeCalls
+//===----------------------------------------------------------------------===//
+
+RuntimeCalls::RuntimeCalls(ModuleOp module) : module(module), symbols(module) {}
+
+Value RuntimeCalls::call(ImplicitLocOpBuilder &builder,
+                         RuntimeFunction function, ValueRange operands) {
+  int index = static_cast<int>(function);
+  func::FuncOp &declaration = declarations[index];
+  if (!declaration) {
+    const Signature &signature = signatures[index];
+    // One that is there already, from another run over the module.
+    declaration = symbols.lookup<func::FuncOp>(signature.name);
+    if (!declaration) {
+      OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+      declaration =
+          func::FuncOp::create(top, module.getLoc(), signature.name,
+                               signature.getType(builder.getContext()));
+      declaration.setPrivate();
+      declaration.setResultAttr(0, FsdpDialect::getStatusAttrName(),
+                                builder.getUnitAttr());
+      symbols.insert(declaration);
+    }
+  }
+  return func::CallOp::create(builder, declaration, operands).getResult(0);
+}
+
+Value RuntimeCalls::bucketName(ImplicitLocOpBuilder &builder, BucketOp bucket) {
+  StringAttr &symbol = names[bucket];
+  if (!symbol) {
+    std::string text = bucket.getSymName().str();
+    text.push_back('\0');
+    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
+    OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+    auto global =
+        LLVM::GlobalOp::create(top, bucket.getLoc(), type, /*isConstant=*/true,
+                               LLVM::Linkage::Internal, "fsdp_bucket_name",
+                               builder.getStringAttr(text));
+    symbol = symbols.insert(global);
+  }
+  return LLVM::AddressOfOp::create(
+      builder, LLVM::LLVMPointerType::get(builder.getContext()), symbol);
+}
+
+Value mlir::fsdp::createPointer(ImplicitLocOpBuilder &builder, Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  Value address =
+      memref::ExtractAlignedPointerAsIndexOp::create(builder, buffer);
+  if (!type.getLayout().isIdentity()) {
+    auto metadata = memref::ExtractStridedMetadataOp::create(builder, buffer);
+    Value bytes = arith::ConstantIndexOp::create(
+        builder, getDtypeBytes(type.getElementType()));
+    Value offset = arith::MulIOp::create(builder, metadata.getOffset(), bytes);
+    address = arith::AddIOp::create(builder, address, offset);
+  }
+  Value word =
+      arith::IndexCastOp::create(builder, builder.getI64Type(), address);
+  return LLVM::IntToPtrOp::create(
+      builder, LLVM::LLVMPointerType::get(builder.getContext()), word);
+}
+
+//===----------------------------------------------------------------------===//
+// Codes
+//===----------------------------------------------------------------------===//
+
+int32_t mlir::fsdp::getRuntimeDtype(BucketOp bucket) {
+  Type wire = bucket.getWire();
+  if (bucket.isBytes())
+    return FSDPRT_BYTES;
+  if (wire.isF16())
+    return FSDPRT_F16;
+  if (wire.isBF16())
+    return FSDPRT_BF16;
+  return wire.isF32() ? FSDPRT_F32 : FSDPRT_F64;
+}
+
+int32_t mlir::fsdp::getRuntimeReduction(ReduceOp reduction) {
+  switch (reduction) {
+  case ReduceOp::sum:
+    return FSDPRT_SUM;
+  case ReduceOp::avg:
+    return FSDPRT_AVG;
+  case ReduceOp::premul:
+    return FSDPRT_PREMUL;
+  }
+  llvm_unreachable("every reduction has a code");
+}
+
+std::optional<int64_t> mlir::fsdp::getRuntimeAxes(ArrayRef<int64_t> axes) {
+  if (axes.size() > 15)
+    return std::nullopt;
+  int64_t code = 0;
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    if (axis > 14)
+      return std::nullopt;
+    code |= (axis + 1) << (4 * index);
+  }
+  return code;
+}

@@ -1,0 +1,64 @@
+//===- RuntimeCalls.h - calls of the runtime's functions --------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Compiled code calls the functions of RuntimeFunctions.def. Their types come
+// from their C declarations, so no signature is written twice.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_CONVERSION_RUNTIMECALLS_H
+#define FSDP_LIB_CONVERSION_RUNTIMECALLS_H
+
+#include "fsdp/Dialect/Fsdp.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::fsdp {
+
+/// One value per function of RuntimeFunctions.def, with its name.
+enum class RuntimeFunction {
+#define FSDPRT_CALL(name, parameters) name,
+#include "fsdp/Runtime/RuntimeFunctions.def"
+};
+
+/// Builds calls of the runtime in one module, and declares what is called.
+class RuntimeCalls {
+public:
+  explicit RuntimeCalls(ModuleOp module);
+
+  /// Calls `function` and returns its status, an i32. The operands must be of
+  /// the C parameters' types: `!llvm.ptr`, i32, i64 or f64.
+  Value call(ImplicitLocOpBuilder &builder, RuntimeFunction function,
+             ValueRange operands);
+
+  /// A pointer to the zero-terminated name of `bucket`.
+  Value bucketName(ImplicitLocOpBuilder &builder, BucketOp bucket);
+
+private:
+  ModuleOp module;
+  SymbolTable symbols;
+  DenseMap<int, func::FuncOp> declarations;
+  DenseMap<Operation *, StringAttr> names;
+};
+
+/// A pointer to the first element of `buffer`, a memref.
+Value createPointer(ImplicitLocOpBuilder &builder, Value buffer);
+
+/// The fsdprtDtype of a bucket's wire type.
+int32_t getRuntimeDtype(BucketOp bucket);
+/// The fsdprtReduction of a collective's keyword.
+int32_t getRuntimeReduction(ReduceOp reduction);
+/// A group of ranks as the runtime's nibble code; no value where an axis has no
+/// nibble.
+std::optional<int64_t> getRuntimeAxes(ArrayRef<int64_t> axes);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_CONVERSION_RUNTIMECALLS_H
