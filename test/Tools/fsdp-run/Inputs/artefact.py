@@ -16,6 +16,7 @@ a few lines of C each, so that fsdp-run is tested without the compiler:
     copy        shards in, the same out
     double      2 * arg0
     ranks       arg0 + rank: another result on each rank
+    large       full tensors of 16-bit types in, the same out
     liar        a full tensor, changed on the last rank
     replicas    shards, changed on the last rank
     leak, mismatch, broken, sleep      what their names say
@@ -35,6 +36,8 @@ PARAMS = {
     "n": ((4,), 0, "i64"),
     "none": ((0, 2), 0, "f64"),
 }
+# Large enough for fill values that are ties between two 16-bit ones.
+LARGE = {"b": ((1 << 19,), 0, "bf16"), "h": ((1 << 19,), 0, "f16")}
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i64": 8}
 
 
@@ -125,6 +128,13 @@ ENTRY(ranks) {
   return 0;
 }
 
+ENTRY(large) {
+  (void)context;
+  for (int i = 0; i < 2; ++i)
+    memcpy(out[i], in[i], 2 << 19);
+  return 0;
+}
+
 ENTRY(liar) {
   int64_t rank;
   TRY(fsdprtRank(context, &rank));
@@ -190,7 +200,7 @@ def main():
         return shape[:dim] + (ceil(shape[dim] / w),) + shape[dim + 1 :]
 
     def value(name, role):
-        shape, dim, dtype = PARAMS[name]
+        shape, dim, dtype = (PARAMS | LARGE)[name]
         full = type_of(shape, dtype)
         local = type_of(chunk(shape, dim), dtype) if "shard" in role else full
         return {
@@ -203,6 +213,7 @@ def main():
 
     shards = [value(n, "shard") for n in PARAMS]
     fulls = [value(n, "full") for n in PARAMS]
+    large = [value(n, "full") for n in LARGE]
     four = [ordinary("tensor<4xf32>")]
     entries = {
         "forward": (shards, fulls),
@@ -210,6 +221,7 @@ def main():
         "copy": (shards, shards),
         "double": (four, four),
         "ranks": (four, four),
+        "large": (large, large),
         "liar": (fulls[:1], fulls[:1]),
         "replicas": (shards[:1], shards[:1]),
         "leak": ([], []),

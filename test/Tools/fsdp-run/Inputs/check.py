@@ -21,13 +21,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from artefact import PARAMS, numbers  # noqa: E402
+from artefact import LARGE, PARAMS, numbers  # noqa: E402
 from oracle import dtypes, fill, reduction, tensor_file  # noqa: E402
 from oracle.layout import ShardLayout  # noqa: E402
 
 
 def full_of(name, seed, suffix="", rank=0):
-    shape, _, dtype = PARAMS[name]
+    shape, _, dtype = (PARAMS | LARGE)[name]
     t = dtypes.BY_NAME[dtype]
     return t, shape, fill.fill(name + suffix, t, 0, prod(shape), seed, rank)
 
@@ -53,7 +53,8 @@ def main():
         t, shape, _ = full_of("w", seed)
         expected = {"w.grad": (t, shape, mean_gradient(grid, replicate, seed))}
     else:
-        expected = {name: full_of(name, seed) for name in PARAMS}
+        names = LARGE if entry == "large" else PARAMS
+        expected = {name: full_of(name, seed) for name in names}
 
     if "{rank}" in out:
         # Each rank's shards, padding included and zero.
@@ -87,7 +88,7 @@ def main():
             raw = np.ascontiguousarray(want).reshape(-1).view(np.uint8)
             assert np.array_equal(got[2].reshape(-1).view(np.uint8), raw), (path, name)
             type_text = f"tensor<{''.join(f'{n}x' for n in shape)}{t.name}>"
-            checksum = f"{fill.fnv1a64(raw.tolist()):016x}"
+            checksum = f"{fill.checksum(raw):016x}"
             assert lines.get(name + suffix) == (type_text, checksum), (
                 name + suffix, lines.get(name + suffix), (type_text, checksum))
             count += 1
