@@ -19,6 +19,7 @@
 
 #include "fsdp/Conversion/Passes.h"
 
+#include "RuntimeCalls.h"
 #include "TileBody.h"
 #include "TileBodyGpu.h"
 #include "TilePlan.h"
@@ -86,22 +87,6 @@ struct FsdpToTilesPass : fsdp::impl::FsdpToTilesPassBase<FsdpToTilesPass> {
 };
 } // namespace
 
-/// The address of the first element of `memref`.
-static Value getPointer(ImplicitLocOpBuilder &b, Value memref) {
-  auto type = cast<MemRefType>(memref.getType());
-  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);
-  if (!type.getLayout().isIdentity()) {
-    auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
-    Value bytes =
-        arith::ConstantIndexOp::create(b, getDtypeBytes(type.getElementType()));
-    Value offset = arith::MulIOp::create(b, metadata.getOffset(), bytes);
-    address = arith::AddIOp::create(b, address, offset);
-  }
-  Value integer = arith::IndexCastOp::create(b, b.getI64Type(), address);
-  return LLVM::IntToPtrOp::create(b, LLVM::LLVMPointerType::get(b.getContext()),
-                                  integer);
-}
-
 /// Gives `op` densely packed buffers where it has others: a copy of each that
 /// it reads, and one that is copied back for each that it writes. Bufferization
 /// of a program that hands us slices of larger tensors leads here.
@@ -148,7 +133,7 @@ static Value createPointerArray(ImplicitLocOpBuilder &b,
     Value slot = LLVM::GEPOp::create(
         b, pointer, pointer, array,
         ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
-    LLVM::StoreOp::create(b, getPointer(b, value), slot);
+    LLVM::StoreOp::create(b, createPointer(b, value), slot);
   }
   return array;
 }
@@ -228,7 +213,7 @@ void TileLowering::callTileFunction(const LocalOp &local) {
   };
   Value members = createPointerArray(b, local.parent, local.members);
   Value old = createPointerArray(b, local.parent, local.old);
-  Value rows = getPointer(b, op.getBucketValues().front().first);
+  Value rows = createPointer(b, op.getBucketValues().front().first);
   Value tiles = LLVM::AddressOfOp::create(b, table);
   auto call = [&](int64_t first, int64_t count, bool rowsOutside) {
     if (count == 0)
@@ -288,7 +273,7 @@ void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
   SmallVector<Value> values(members);
   llvm::append_range(values, old);
   Value addresses = createPointerArray(b, local.parent, values);
-  Value rows = getPointer(b, op.getBucketValues().front().first);
+  Value rows = createPointer(b, op.getBucketValues().front().first);
   rows = LLVM::AddrSpaceCastOp::create(
       b, LLVM::LLVMPointerType::get(b.getContext(), kKernelAddressSpace), rows);
   if (emulate) {
