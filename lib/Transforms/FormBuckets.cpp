@@ -264,7 +264,8 @@ Refused Grouping::getRefused(unsigned lhs, unsigned rhs) const {
   if (!refused ||
       (refusedOf[lhs] && refusedOf[lhs]->refusal < refused->refusal))
     refused = refusedOf[lhs];
-  return refused.value_or(Refused{Refusal::SizeLimit});
+  assert(refused && "items of one key part only where one is refused");
+  return *refused;
 }
 
 //===----------------------------------------------------------------------===//

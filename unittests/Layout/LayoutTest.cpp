@@ -121,6 +121,25 @@ TEST(BucketLayout, EmptyMembersTakeNoBytes) {
   EXPECT_EQ(layout.segments[1].offset, 0);
 }
 
+TEST(BucketLayout, AppendIsTheSameAsAllAtOnce) {
+  for (int64_t align : {1, 128}) {
+    BucketLayout layout = *BucketLayout::get({}, 4, 1, align);
+    for (const SegmentSize &member : layer0(4, 2))
+      EXPECT_TRUE(layout.append(member));
+    BucketLayout expected = *BucketLayout::get(layer0(4, 2), 4, 1, align);
+    EXPECT_EQ(layout.rowBytes, expected.rowBytes);
+    for (size_t i = 0; i < expected.segments.size(); ++i)
+      EXPECT_EQ(layout.segments[i].offset, expected.segments[i].offset);
+  }
+}
+
+TEST(BucketLayout, AppendLeavesAFullRowAsItIs) {
+  BucketLayout layout = *BucketLayout::get({{3, 4}}, 64, 4, 1);
+  EXPECT_FALSE(layout.append({int64_t(1) << 58, 8}));
+  EXPECT_EQ(layout.rowBytes, 12);
+  EXPECT_EQ(layout.segments.size(), 1u);
+}
+
 TEST(BucketLayout, TooLarge) {
   EXPECT_FALSE(BucketLayout::get({{int64_t(1) << 60, 8}}, 2, 8));
   EXPECT_FALSE(BucketLayout::get({{int64_t(1) << 58, 8}}, 64, 8));
