@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 PYTHON = "/usr/bin/python3"  # the one that has Debian's NumPy
 MAX_CASES_NOT_COVERED = 18
+RANDOM_CASES = 100
 SHOWN_LINES_OF_A_LOG = 200
 
 
@@ -193,32 +194,37 @@ def counted(text):
     return Counts(*(int(n or 0) for n in found[-1])) if found else Counts(0, 1)
 
 
+def whole(step, *command):
+    """Counts of a command that counts itself; failing is one failure more where
+    it counts none."""
+    ok, text = step.run(*command)
+    counts = counted(text)
+    return counts if ok or counts.failed else counts + Counts(0, 1)
+
+
 def oracle(step):
     """The NumPy model alone: its unit tests, and it on every case. Cases that
     are about IR are not for it, and do not count as skipped."""
-    counts = counted(step.run(PYTHON, "test/oracle/test_oracle.py")[1])
-    counts += counted(
-        step.run(PYTHON, "scripts/run-cases", "--oracle", "test/cases.json")[1]
-    )
+    counts = whole(step, PYTHON, "test/oracle/test_oracle.py")
+    counts += whole(step, PYTHON, "scripts/run-cases", "--oracle", "test/cases.json")
     return Counts(counts.passed, counts.failed)
 
 
 def cases(step):
     """One result per case; what no pass covers yet is skipped, but not too
-    much of it."""
-    ok, text = step.run(
-        PYTHON, "scripts/run-cases", f"--max-not-covered={MAX_CASES_NOT_COVERED}",
-        "test/cases.json",
+    much of it. Then some random ones, always the same."""
+    counts = whole(
+        step, PYTHON, "scripts/run-cases",
+        f"--max-not-covered={MAX_CASES_NOT_COVERED}", "test/cases.json",
     )
-    counts = counted(text)
-    return counts if ok or counts.failed else counts + Counts(0, 1)
+    return counts + whole(
+        step, PYTHON, "scripts/run-cases", f"--random={RANDOM_CASES}", "--seed=1"
+    )
 
 
 def examples(step):
     options = ["--long"] if step.options.long else []
-    ok, text = step.run(PYTHON, "scripts/run-examples", *options)
-    counts = counted(text)
-    return counts if ok or counts.failed else counts + Counts(0, 1)
+    return whole(step, PYTHON, "scripts/run-examples", *options)
 
 
 STEPS = {

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # Finds tests that cannot fail: lines that nothing reads.
 #
 # Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # Runs the examples of a generated reference through fsdp-opt.
 #
 # Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # Runs a document: writes its files, runs its commands, compares what it shows.
 #
 # Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.

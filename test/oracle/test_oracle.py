@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # Unit tests of the oracle, on values that were worked out by hand.
 #
 # Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
