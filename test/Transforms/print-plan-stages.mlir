@@ -32,15 +32,12 @@
 // STAGES:          "pass": "FuseCasts",
 // STAGES:      "plan_hash": "[[MERGED]]"
 
-// What ranks must agree in changes the hash: here one divisor.
-// RUN: sed 's/divide 1.5/divide 2.5/' %t/buffers.mlir > %t/other.mlir
-// RUN: fsdp-opt %t/buffers.mlir --fsdp-print-plan -o /dev/null > %t/hashes
-// RUN: fsdp-opt %t/values.mlir --fsdp-print-plan -o /dev/null >> %t/hashes
-// RUN: fsdp-opt %t/other.mlir --fsdp-print-plan -o /dev/null >> %t/hashes
-// RUN: FileCheck %s --check-prefix=BUFFERS < %t/hashes
+// Buffers have the same plan as values, and the same hash: also the temporaries,
+// which are two here, one in front of chunk_cat and one behind split.
+// RUN: fsdp-opt %t/buffers.mlir --fsdp-print-plan -o /dev/null > %t/plans
+// RUN: fsdp-opt %t/values.mlir --fsdp-print-plan -o /dev/null >> %t/plans
+// RUN: FileCheck %s --check-prefix=BUFFERS < %t/plans
 //
-// Buffers have the same plan as values: also the temporaries, which are two
-// here, one in front of chunk_cat and one behind split.
 // BUFFERS:      w 0 6 f32 f32 f32
 // BUFFERS:      launches 2
 // BUFFERS-NEXT: bytes read 120
@@ -53,8 +50,20 @@
 // BUFFERS-NEXT: bytes written 132
 // BUFFERS-NEXT: bytes of temporaries 72
 // BUFFERS:      plan hash [[HASH]]
-// BUFFERS-NOT:  plan hash [[HASH]]
-// BUFFERS:      plan hash
+
+// Everything in which ranks must agree changes the hash: with the program as it
+// is, nine different ones.
+// RUN: grep 'plan hash' %t/plans > %t/hashes
+// RUN: sed 's/split %r of @b divide 1.5/split %r of @b divide 2.5/' %t/values.mlir | fsdp-opt --fsdp-print-plan -o /dev/null | grep 'plan hash' >> %t/hashes
+// RUN: sed 's/into @b/into @b divide 1.5/' %t/values.mlir | fsdp-opt --fsdp-print-plan -o /dev/null | grep 'plan hash' >> %t/hashes
+// RUN: sed 's/scatter avg/scatter sum/' %t/values.mlir | fsdp-opt --fsdp-print-plan -o /dev/null | grep 'plan hash' >> %t/hashes
+// RUN: sed 's/scatter avg/scatter premul 0.5/' %t/values.mlir | fsdp-opt --fsdp-print-plan -o /dev/null | grep 'plan hash' >> %t/hashes
+// RUN: sed 's/scatter avg/scatter avg accumulate f32/' %t/values.mlir | fsdp-opt --fsdp-print-plan -o /dev/null | grep 'plan hash' >> %t/hashes
+// RUN: sed 's/@b/@c/' %t/values.mlir | fsdp-opt --fsdp-print-plan -o /dev/null | grep 'plan hash' >> %t/hashes
+// RUN: sed 's/@w/@v/' %t/values.mlir | fsdp-opt --fsdp-print-plan -o /dev/null | grep 'plan hash' >> %t/hashes
+// RUN: sed 's/shape = 2/shape = 1x2/; s/on @dp {/on @dp shard_axes [1] {/' %t/values.mlir | fsdp-opt --fsdp-print-plan -o /dev/null | grep 'plan hash' >> %t/hashes
+// RUN: sort -u %t/hashes | wc -l | FileCheck %s --check-prefix=DIFFERENT
+// DIFFERENT: {{^}}9{{$}}
 
 // RUN: not fsdp-opt %t/unit.mlir --fsdp-print-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=DECLARED
 // DECLARED: error: 'fsdp.unshard' op has no plan yet: run fsdp-expand-units first
