@@ -23,6 +23,7 @@
 
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Runtime/Runtime.h"
+#include "fsdp/Transforms/Plan.h"
 
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -80,7 +81,7 @@ class Manifest {
 public:
   explicit Manifest(ModuleOp module) : module(module) {}
   LogicalResult collect(ArrayRef<func::FuncOp> entries);
-  std::string write();
+  std::string write(StringRef target);
 
 private:
   LogicalResult collectGrid();
@@ -98,6 +99,7 @@ private:
   SmallVector<int64_t> gridShape;
   SmallVector<std::pair<UnitOp, UnitGroup>> units;
   SmallVector<Entry> entries;
+  Plan plan;
 };
 } // namespace
 
@@ -184,6 +186,10 @@ LogicalResult Manifest::collectTensor(func::FuncOp entry, const Twine &place,
 LogicalResult Manifest::collect(ArrayRef<func::FuncOp> functions) {
   if (failed(collectGrid()))
     return failure();
+  FailureOr<Plan> found = Plan::get(module, symbolTable);
+  if (failed(found))
+    return failure();
+  plan = std::move(*found);
   for (func::FuncOp function : functions) {
     Entry entry;
     entry.name = function.getSymName().str();
@@ -227,7 +233,7 @@ static void writeTensors(llvm::json::OStream &json, StringRef key,
   });
 }
 
-std::string Manifest::write() {
+std::string Manifest::write(StringRef target) {
   auto writeIntegers = [](llvm::json::OStream &json, StringRef key,
                           ArrayRef<int64_t> values) {
     json.attributeArray(key, [&] {
@@ -240,10 +246,10 @@ std::string Manifest::write() {
   llvm::json::OStream json(os);
   json.object([&] {
     json.attribute("abi", FSDPRT_ABI_VERSION);
-    json.attribute("target", "cpu");
+    json.attribute("target", target);
     json.attribute("ranks", ShapedType::getNumElements(gridShape));
     writeIntegers(json, "grid", gridShape);
-    json.attribute("plan_hash", "");
+    json.attribute("plan_hash", plan.getHashText());
     json.attributeArray("units", [&] {
       for (auto &[unit, group] : units)
         json.object([&, unit = unit, &group = group]() mutable {
@@ -260,7 +266,10 @@ std::string Manifest::write() {
           writeTensors(json, "results", entry.results);
         });
     });
-    json.attributeArray("buckets", [&] {});
+    json.attributeArray("buckets", [&] {
+      for (const BucketPlan &bucket : plan.buckets)
+        json.value(toJSON(bucket));
+    });
   });
   return text;
 }
@@ -286,6 +295,7 @@ static void createConstant(OpBuilder &builder, Location loc, StringRef name,
 namespace {
 struct DeclareEntriesPass
     : fsdp::impl::DeclareEntriesPassBase<DeclareEntriesPass> {
+  using Base::Base;
   void runOnOperation() override;
 };
 } // namespace
@@ -306,7 +316,7 @@ void DeclareEntriesPass::runOnOperation() {
     return signalPassFailure();
   llvm::for_each(entries, declareEntry);
 
-  std::string text = manifest.write();
+  std::string text = manifest.write(target);
   text.push_back('\0');
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   Location loc = module.getLoc();

@@ -199,6 +199,10 @@ def DeclareEntriesPass : Pass<"fsdp-declare-entries", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["LLVM::LLVMDialect"];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"",
+           "target that the manifest names">,
+  ];
 }
 
 def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {

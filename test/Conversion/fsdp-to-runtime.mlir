@@ -1,0 +1,198 @@
+// RUN: fsdp-opt %s --convert-fsdp-to-runtime --split-input-file --verify-diagnostics | FileCheck %s
+
+shard.grid @hsdp(shape = 2x4)
+fsdp.unit @u on @hsdp shard_axes [1] replicate_axes [0] {
+  fsdp.param @w : tensor<8x3xf32>
+}
+fsdp.bucket @g gather @u[@w] : bytes
+fsdp.bucket @r reduce @u[@w] : bf16
+
+// The declarations have the types of the C header; units and buckets are gone.
+// CHECK-NOT:   fsdp.unit
+// CHECK-NOT:   shard.grid
+// CHECK-DAG:   llvm.mlir.global internal constant @[[GNAME:fsdp_bucket_name.*]]("g\00")
+// CHECK-DAG:   llvm.mlir.global internal constant @[[RNAME:fsdp_bucket_name.*]]("r\00")
+// CHECK-DAG:   func.func private @fsdprtAllGather(!llvm.ptr, !llvm.ptr, i64, i32, i64, !llvm.ptr, !llvm.ptr) -> (i32 {fsdp.status})
+// CHECK-DAG:   func.func private @fsdprtReduceScatter(!llvm.ptr, !llvm.ptr, i64, i32, i64, i32, f64, i32, !llvm.ptr, !llvm.ptr) -> (i32 {fsdp.status})
+// CHECK-DAG:   func.func private @fsdprtAllReduce(!llvm.ptr, !llvm.ptr, i64, i32, i64, i32, f64, i32, !llvm.ptr, !llvm.ptr) -> (i32 {fsdp.status})
+
+// Axes [1] are nibble 2; bytes are dtype 4; 128 of them in a row.
+// CHECK-LABEL: func.func @all_gather(
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[F:.+]]: memref<128xi8>, %[[G:.+]]: memref<4x128xi8>) -> (i32 {fsdp.status})
+// CHECK-DAG:     %[[NAME:.+]] = llvm.mlir.addressof @[[GNAME]]
+// CHECK-DAG:     %[[AXES:.+]] = arith.constant 2 : i64
+// CHECK-DAG:     %[[DTYPE:.+]] = arith.constant 4 : i32
+// CHECK-DAG:     %[[COUNT:.+]] = arith.constant 128 : i64
+// CHECK-DAG:     %[[FADDRESS:.+]] = memref.extract_aligned_pointer_as_index %[[F]]
+// CHECK-DAG:     %[[FWORD:.+]] = arith.index_cast %[[FADDRESS]]
+// CHECK-DAG:     %[[SEND:.+]] = llvm.inttoptr %[[FWORD]]
+// CHECK-DAG:     %[[GADDRESS:.+]] = memref.extract_aligned_pointer_as_index %[[G]]
+// CHECK-DAG:     %[[GWORD:.+]] = arith.index_cast %[[GADDRESS]]
+// CHECK-DAG:     %[[RECEIVE:.+]] = llvm.inttoptr %[[GWORD]]
+// CHECK:         call @fsdprtAllGather(%[[CTX]], %[[NAME]], %[[AXES]], %[[DTYPE]], %[[COUNT]], %[[SEND]], %[[RECEIVE]])
+// CHECK-NEXT:    %[[OK:.+]] = arith.constant 0 : i32
+// CHECK-NEXT:    return %[[OK]] : i32
+func.func @all_gather(%f: memref<128xi8>, %g: memref<4x128xi8>) {
+  fsdp.all_gather %f of @g outs(%g : memref<4x128xi8>) : (memref<128xi8>) -> ()
+  return
+}
+
+// premul is reduction 2 with its multiplier, accumulate is set; bf16 is dtype 1.
+// CHECK-LABEL: func.func @reduce_scatter(
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %{{.+}}: memref<4x64xbf16>, %{{.+}}: memref<64xbf16>)
+// CHECK-DAG:     %[[AXES:.+]] = arith.constant 2 : i64
+// CHECK-DAG:     %[[DTYPE:.+]] = arith.constant 1 : i32
+// CHECK-DAG:     %[[COUNT:.+]] = arith.constant 64 : i64
+// CHECK-DAG:     %[[PREMUL:.+]] = arith.constant 2 : i32
+// CHECK-DAG:     %[[MULTIPLIER:.+]] = arith.constant 2.500000e-01 : f64
+// CHECK-DAG:     %[[ACCUMULATE:.+]] = arith.constant 1 : i32
+// CHECK:         call @fsdprtReduceScatter(%[[CTX]], %{{.+}}, %[[AXES]], %{{.+}}, %[[COUNT]], %[[PREMUL]], %[[MULTIPLIER]], %{{.+}}, %{{.+}}, %{{.+}})
+func.func @reduce_scatter(%b: memref<4x64xbf16>, %r: memref<64xbf16>) {
+  fsdp.reduce_scatter premul 0.25 accumulate f32 %b of @r outs(%r : memref<64xbf16>) : (memref<4x64xbf16>) -> ()
+  return
+}
+
+// The replicate axes: [0] is nibble 1.
+// CHECK-LABEL: func.func @all_reduce(
+// CHECK-DAG:     %[[AXES:.+]] = arith.constant 1 : i64
+// CHECK-DAG:     %[[MULTIPLIER:.+]] = arith.constant 0.000000e+00 : f64
+// CHECK:         call @fsdprtAllReduce(%{{.+}}, %{{.+}}, %[[AXES]], %{{.+}}, %{{.+}}, %{{.+}}, %[[MULTIPLIER]], %{{.+}}, %{{.+}}, %{{.+}})
+func.func @all_reduce(%r: memref<64xbf16>, %a: memref<64xbf16>) {
+  fsdp.all_reduce avg %r of @r outs(%a : memref<64xbf16>) : (memref<64xbf16>) -> ()
+  return
+}
+
+// -----
+
+shard.grid @grid(shape = 2x3)
+
+// CHECK-LABEL: func.func @buffers(
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[N:.+]]: index)
+// CHECK:         %[[SLOT:.+]] = llvm.alloca
+// CHECK:         %[[BYTES:.+]] = arith.constant 48 : i64
+// CHECK:         call @fsdprtAlloc(%[[CTX]], %[[BYTES]], %[[SLOT]])
+// CHECK:         %[[DATA:.+]] = llvm.load %[[SLOT]] : !llvm.ptr -> !llvm.ptr
+// CHECK:         %[[A:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<4x6xf16>
+// CHECK:         "use"(%[[A]])
+// CHECK:         call @fsdprtFree(%[[CTX]], %{{.+}})
+// CHECK:         %[[ROW:.+]] = arith.constant 24 : i64
+// CHECK:         %[[SIZE:.+]] = arith.index_cast %[[N]] : index to i64
+// CHECK:         %[[PRODUCT:.+]] = arith.muli %[[ROW]], %[[SIZE]] : i64
+// CHECK:         call @fsdprtAlloc(%[[CTX]], %[[PRODUCT]], %[[SLOT]])
+// CHECK:         builtin.unrealized_conversion_cast %{{.+}} to memref<?x6xf32>
+func.func @buffers(%n: index) {
+  %a = memref.alloc() : memref<4x6xf16>
+  "use"(%a) : (memref<4x6xf16>) -> ()
+  memref.dealloc %a : memref<4x6xf16>
+  %b = memref.alloc(%n) : memref<?x6xf32>
+  "use"(%b) : (memref<?x6xf32>) -> ()
+  memref.dealloc %b : memref<?x6xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @ranks(
+// CHECK:         call @fsdprtRank(%{{.+}}, %[[SLOT:.+]])
+// CHECK:         %[[RANK:.+]] = llvm.load %[[SLOT]] : !llvm.ptr -> i64
+// CHECK:         arith.index_cast %[[RANK]] : i64 to index
+// CHECK:         %[[AXIS:.+]] = arith.constant 1 : i32
+// CHECK:         call @fsdprtCoordinate(%{{.+}}, %[[AXIS]], %{{.+}})
+// No axes are all of them.
+// CHECK:         %[[FIRST:.+]] = arith.constant 0 : i32
+// CHECK:         call @fsdprtCoordinate(%{{.+}}, %[[FIRST]], %{{.+}})
+// CHECK:         %[[SECOND:.+]] = arith.constant 1 : i32
+// CHECK:         call @fsdprtCoordinate(%{{.+}}, %[[SECOND]], %{{.+}})
+func.func @ranks() -> (index, index, index, index) {
+  %rank = shard.process_linear_index on @grid : index
+  %y = shard.process_multi_index on @grid axes = [1] : index
+  %c:2 = shard.process_multi_index on @grid : index, index
+  return %rank, %y, %c#0, %c#1 : index, index, index, index
+}
+
+// CHECK-LABEL: func.func @caller(
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr) -> (index, i32 {fsdp.status})
+// CHECK:         %[[R:.+]]:5 = call @ranks(%[[CTX]]) : (!llvm.ptr) -> (index, index, index, index, i32)
+// CHECK:         return %[[R]]#2, %{{.+}} : index, i32
+func.func @caller() -> index {
+  %c:4 = call @ranks() : () -> (index, index, index, index)
+  return %c#2 : index
+}
+
+// What does not reach the runtime stays as it is.
+// CHECK-LABEL: func.func @pure(
+// CHECK-SAME:      %{{.+}}: index) -> index
+func.func @pure(%n: index) -> index {
+  return %n : index
+}
+
+// -----
+
+// The entry reads its pointers in order and returns the status.
+// CHECK-LABEL: func.func private @step(
+// CHECK-SAME:      %{{.+}}: !llvm.ptr, %{{.+}}: memref<4xf32>, %{{.+}}: memref<2xbf16>, %{{.+}}: memref<4xf32>) -> (i32 {fsdp.status})
+// CHECK-LABEL: func.func @fsdprt_entry_step(
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[ARGUMENTS:.+]]: !llvm.ptr, %[[RESULTS:.+]]: !llvm.ptr) -> (i32 {fsdp.status})
+// CHECK:         llvm.getelementptr %[[ARGUMENTS]][0]
+// CHECK:         %[[A:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<4xf32>
+// CHECK:         llvm.getelementptr %[[ARGUMENTS]][1]
+// CHECK:         %[[B:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<2xbf16>
+// CHECK:         llvm.getelementptr %[[RESULTS]][0]
+// CHECK:         %[[C:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<4xf32>
+// CHECK:         %[[STATUS:.+]] = call @step(%[[CTX]], %[[A]], %[[B]], %[[C]])
+// CHECK:         return %[[STATUS]]
+func.func @step(%a: memref<4xf32>, %b: memref<2xbf16>, %c: memref<4xf32>) attributes {fsdp.entry = 2 : i64} {
+  memref.copy %a, %c : memref<4xf32> to memref<4xf32>
+  return
+}
+
+// -----
+
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  fsdp.param @w : tensor<8x3xf32>
+}
+func.func @negative_unit_op(%w: tensor<2x3xf32>) -> tensor<8x3xf32> {
+  // expected-error @below {{has no lowering to the runtime: expected fsdp-expand-units to have removed it}}
+  %f = fsdp.unshard @u(%w) : (tensor<2x3xf32>) -> tensor<8x3xf32>
+  return %f : tensor<8x3xf32>
+}
+
+// -----
+
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  fsdp.param @w : tensor<8x3xf32>
+}
+fsdp.bucket @b gather @u[@w] : f32
+func.func @negative_value_form(%f: tensor<32xf32>) -> tensor<4x32xf32> {
+  // expected-error @below {{has no lowering to the runtime: expected the buffer form, after bufferization}}
+  %g = fsdp.all_gather %f of @b : (tensor<32xf32>) -> tensor<4x32xf32>
+  return %g : tensor<4x32xf32>
+}
+
+// -----
+
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  fsdp.param @w : tensor<8x3xf32>
+}
+fsdp.bucket @b gather @u[@w] : f32
+func.func @negative_local_op(%w: memref<2x3xf32>, %f: memref<32xf32>) {
+  // expected-error @below {{has no lowering to the runtime: expected convert-fsdp-to-tiles to have removed it}}
+  fsdp.concat %w into @b outs(%f : memref<32xf32>) : (memref<2x3xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @negative_memory_space() {
+  // expected-error @below {{expected a dense buffer in the default memory space, but it is 'memref<4xf32, 1>'}}
+  %a = memref.alloc() : memref<4xf32, 1>
+  return
+}
+
+// -----
+
+// expected-error @below {{cannot be an entry: expected 1 or more dense buffers of static shape as operands, and no result}}
+func.func @negative_entry(%a: memref<?xf32>) attributes {fsdp.entry = 1 : i64} {
+  return
+}

@@ -1,0 +1,22 @@
+//===- Header.h - the C header of an artefact -------------------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_TOOLS_FSDP_COMPILE_HEADER_H
+#define FSDP_TOOLS_FSDP_COMPILE_HEADER_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::fsdp {
+
+/// The C header for the lowered `module`: prototypes of its entries, with what
+/// each pointer points to. `fileName` gives the include guard.
+std::string createHeader(ModuleOp module, StringRef fileName);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_TOOLS_FSDP_COMPILE_HEADER_H

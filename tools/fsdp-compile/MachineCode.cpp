@@ -1,0 +1,164 @@
+//===- MachineCode.cpp - from the LLVM dialect to a file ------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Nothing here asks the machine it runs on: the triple is fixed, the processor
+// an option with a fixed default, and no name of a file or folder goes into the
+// code. So equal input gives equal bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MachineCode.h"
+
+#include "fsdp/Runtime/Runtime.h"
+
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/IPO/Internalize.h"
+
+using namespace mlir;
+using llvm::createStringError;
+using llvm::Error;
+
+static constexpr const char *kTriple = "x86_64-unknown-linux-gnu";
+
+/// The code generator for `cpu`.
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createMachine(StringRef cpu) {
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  LLVMInitializeX86AsmPrinter();
+  llvm::Triple triple(kTriple);
+  std::string message;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return createStringError("no code generator for x86-64: " + message);
+  std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
+      target->createMCSubtargetInfo(triple, "", ""));
+  if (!subtarget || !subtarget->isCPUStringValid(cpu))
+    return createStringError("unknown cpu '" + cpu +
+                             "', expected an x86-64 level or processor such "
+                             "as x86-64-v3");
+  llvm::TargetOptions options;
+  // A multiplication and an addition round twice unless the program fuses them.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, cpu, "", options, llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Default));
+  if (!machine)
+    return createStringError("no code generator for cpu '" + cpu + "'");
+  return machine;
+}
+
+/// True for what an artefact exports; all else may be inlined and dropped.
+static bool isExported(const llvm::GlobalValue &value) {
+  return value.getName() == FSDPRT_ARTEFACT_ABI_SYMBOL ||
+         value.getName() == FSDPRT_ARTEFACT_MANIFEST_SYMBOL ||
+         value.getName().starts_with(FSDPRT_ARTEFACT_ENTRY_PREFIX);
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+      .run(module, modules);
+}
+
+Error mlir::fsdp::writeObject(ModuleOp module, StringRef cpu, StringRef path) {
+  auto machine = createMachine(cpu);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  // The name would be a symbol of the object.
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(module, context, "fsdp");
+  if (!llvmModule)
+    return createStringError("the module has no translation to LLVM IR");
+  llvmModule->setSourceFileName("fsdp");
+  llvmModule->setTargetTriple(llvm::Triple(kTriple));
+  llvmModule->setDataLayout((*machine)->createDataLayout());
+  llvm::internalizeModule(*llvmModule, isExported);
+  optimize(*llvmModule, **machine);
+
+  std::error_code code;
+  llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_None);
+  if (code)
+    return createStringError(code,
+                             "cannot write '" + path + "': " + code.message());
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, file.os(), nullptr,
+                                      llvm::CodeGenFileType::ObjectFile))
+    return createStringError("cpu '" + cpu + "' has no object files");
+  passes.run(*llvmModule);
+  file.keep();
+  return Error::success();
+}
+
+Error mlir::fsdp::linkArtefact(StringRef object, StringRef libraryDir,
+                               StringRef path) {
+  auto compiler = llvm::sys::findProgramByName("cc");
+  if (!compiler)
+    return createStringError("no C compiler 'cc' in PATH, which links the "
+                             "artefact; -c writes an object file without one");
+  SmallString<128> runtime(libraryDir);
+  llvm::sys::path::append(runtime, "libfsdprt.so");
+  if (!llvm::sys::fs::exists(runtime))
+    return createStringError("the runtime '" + runtime.str() +
+                             "' does not exist");
+  // The linker's words go into the error.
+  SmallString<128> log;
+  if (std::error_code code =
+          llvm::sys::fs::createTemporaryFile("fsdp-compile", "log", log))
+    return createStringError(code,
+                             "cannot make a temporary file: " + code.message());
+  llvm::FileRemover removeLog(log);
+  // The runtime is found by its name where the artefact is loaded, so no folder
+  // is written into it. What nothing defines is refused now and not then.
+  std::optional<StringRef> redirects[] = {std::nullopt, log.str(), log.str()};
+  StringRef arguments[] = {*compiler,
+                           "-shared",
+                           "-s",
+                           "-Wl,-z,defs",
+                           "-Wl,--as-needed",
+                           "-Wl,-Bsymbolic",
+                           "-o",
+                           path,
+                           object,
+                           runtime,
+                           "-lm"};
+  std::string message;
+  if (llvm::sys::ExecuteAndWait(*compiler, arguments, std::nullopt, redirects,
+                                0, 0, &message) == 0)
+    return Error::success();
+  auto words = llvm::MemoryBuffer::getFile(log);
+  if (words)
+    message += (*words)->getBuffer().rtrim();
+  return createStringError("cannot link '" + path + "': " + message);
+}

@@ -1,0 +1,195 @@
+//===- fsdp-compile.cpp - from IR to a library that runs ------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   fsdp-compile step.mlir --target=cpu -o step.so
+//
+// fsdp-optimize, fsdp-to-cpu, LLVM, and the linker. The same input gives the
+// same bytes, wherever it is compiled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Version.h"
+#include "Header.h"
+#include "MachineCode.h"
+
+#include "fsdp/Dialect/Fsdp.h"
+#include "fsdp/Pipelines/Pipelines.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+namespace cl = llvm::cl;
+
+namespace {
+enum class Target { Cpu, Cuda };
+
+/// The command line.
+struct Options {
+  cl::OptionCategory category{"fsdp-compile options"};
+  cl::opt<std::string> input{cl::Positional, cl::init("-"),
+                             cl::desc("<input .mlir file>"), cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::value_desc("file"),
+                              cl::desc("file to write"), cl::cat(category)};
+  cl::opt<Target> target{
+      "target", cl::desc("machine that the artefact is for"),
+      cl::init(Target::Cpu),
+      cl::values(clEnumValN(Target::Cpu, "cpu", "x86-64"),
+                 clEnumValN(Target::Cuda, "cuda", "x86-64 and a GPU")),
+      cl::cat(category)};
+  cl::opt<std::string> cpu{
+      "cpu", cl::value_desc("name"), cl::init("x86-64-v3"),
+      cl::desc("x86-64 level or processor (default x86-64-v3)"),
+      cl::cat(category)};
+  cl::opt<std::string> chip{"chip", cl::value_desc("name"),
+                            cl::desc("GPU, with --target=cuda"),
+                            cl::cat(category)};
+  cl::opt<bool> emulate{"emulate",
+                        cl::desc("run the GPU's kernels on the host, with "
+                                 "--target=cuda"),
+                        cl::cat(category)};
+  cl::opt<OptLevel> optLevel{
+      "opt-level", cl::desc("level of fsdp-optimize"),
+      cl::init(OptLevel::Packed),
+      cl::values(clEnumValN(OptLevel::Explicit, "0", "to stage explicit"),
+                 clEnumValN(OptLevel::Packed, "2", "to stage packed")),
+      cl::cat(category)};
+  cl::opt<std::string> optimize{"optimize", cl::value_desc("k=v ..."),
+                                cl::desc("options of fsdp-optimize"),
+                                cl::cat(category)};
+  cl::opt<bool> object{"c", cl::desc("write an object file, do not link"),
+                       cl::cat(category)};
+  cl::opt<std::string> header{"header", cl::value_desc("file"),
+                              cl::desc("write a C header with the entries"),
+                              cl::cat(category)};
+};
+} // namespace
+
+static int fail(const Twine &message) {
+  llvm::WithColor::error(llvm::errs(), "fsdp-compile") << message << "\n";
+  return 1;
+}
+
+/// True if a unit op is left to expand.
+static bool hasDeclaredOps(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        return isa<UnshardOp, ReduceGradsOp>(op) ? WalkResult::interrupt()
+                                                 : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// From what was written to the LLVM dialect.
+static LogicalResult lower(ModuleOp module, const Options &options,
+                           const FsdpOptimizeOptions &optimize) {
+  PassManager manager(module.getContext());
+  // Level 0 of explicit IR is that IR.
+  if (options.optLevel != OptLevel::Explicit || hasDeclaredOps(module))
+    buildFsdpOptimizePipeline(manager, optimize);
+  FsdpToCpuOptions toCpu;
+  toCpu.emulate = options.emulate.getValue();
+  buildFsdpToCpuPipeline(manager, toCpu);
+  return manager.run(module);
+}
+
+static llvm::Error writeText(StringRef path, StringRef text) {
+  std::error_code code;
+  llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_Text);
+  if (code)
+    return llvm::createStringError(code, "cannot write '" + path +
+                                             "': " + code.message());
+  file.os() << text;
+  file.keep();
+  return llvm::Error::success();
+}
+
+/// Writes the artefact, or the object that it is made of.
+static llvm::Error write(ModuleOp module, const Options &options,
+                         StringRef toolPath) {
+  if (!options.header.empty())
+    if (llvm::Error error =
+            writeText(options.header, createHeader(module, options.header)))
+      return error;
+  if (options.object)
+    return writeObject(module, options.cpu, options.output);
+
+  SmallString<128> object;
+  if (std::error_code code =
+          llvm::sys::fs::createTemporaryFile("fsdp-compile", "o", object))
+    return llvm::createStringError(code, "cannot make a temporary file: " +
+                                             code.message());
+  llvm::FileRemover removeObject(object);
+  if (llvm::Error error = writeObject(module, options.cpu, object))
+    return error;
+  // The runtime stands beside the tools, in the build folder as after the
+  // installation.
+  SmallString<128> libraries(
+      llvm::sys::path::parent_path(llvm::sys::path::parent_path(toolPath)));
+  llvm::sys::path::append(libraries, "lib");
+  return linkArtefact(object, libraries, options.output);
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  Options options;
+  cl::HideUnrelatedOptions(options.category);
+  setVersionPrinter("fsdp-compile");
+  cl::ParseCommandLineOptions(
+      argc, argv, "fsdp-compile: from IR to a library that fsdp-run runs\n");
+
+  if (options.target == Target::Cuda && !options.emulate)
+    return fail("this build has no CUDA target yet");
+  if (options.target == Target::Cpu &&
+      (options.emulate || options.chip.getNumOccurrences()))
+    return fail(Twine(options.emulate ? "--emulate" : "--chip") +
+                " needs --target=cuda");
+  if (options.output.empty())
+    return fail("no output file, expected -o");
+  FsdpOptimizeOptions optimize;
+  optimize.optLevel = options.optLevel.getValue();
+  if (failed(optimize.parseFromString(options.optimize, llvm::errs())))
+    return fail("--optimize: expected options of fsdp-optimize, but it is '" +
+                options.optimize + "'");
+  if (optimize.optLevel != options.optLevel)
+    return fail("--optimize: the level is --opt-level's");
+
+  DialectRegistry registry;
+  registerFsdpPipelineDialects(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false); // an op may be a whole module
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  std::string message;
+  auto file = openInputFile(options.input, &message);
+  if (!file)
+    return fail(message);
+  sources.AddNewSourceBuffer(std::move(file), {});
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module || failed(lower(*module, options, optimize)))
+    return 1; // it has been said why
+  std::string toolPath = llvm::sys::fs::getMainExecutable(
+      argv[0], reinterpret_cast<void *>(&hasDeclaredOps));
+  if (llvm::Error error = write(*module, options, toolPath))
+    return fail(llvm::toString(std::move(error)));
+  return 0;
+}
