@@ -72,7 +72,10 @@ static void addLlvm(OpPassManager &manager) {
 
 void mlir::fsdp::buildFsdpToCpuPipeline(OpPassManager &manager,
                                         const FsdpToCpuOptions &options) {
-  // First, while the signatures still say which tensor is what.
+  VerifyLoweredPassOptions input;
+  input.input = true;
+  manager.addPass(createVerifyLoweredPass(input));
+  // While the signatures still say which tensor is what.
   manager.addPass(createDeclareEntriesPass());
   addBufferization(manager);
   manager.addPass(createVerifyStagePass({Stage::Buffered}));

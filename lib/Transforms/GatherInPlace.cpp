@@ -98,12 +98,12 @@ std::string mlir::fsdp::whyNotInPlace(AllGatherOp gather) {
 }
 
 /// This rank's place in the group, numbered row major over the axes as listed.
-static Value createGroupRank(OpBuilder &builder, Location loc,
-                             UnitGroup &group) {
+static OpFoldResult createGroupRank(OpBuilder &builder, Location loc,
+                                    UnitGroup &group) {
   SmallVector<Value> coordinates =
       group.grid.createCoordinates(builder, loc, group.shardAxes);
   if (coordinates.empty())
-    return arith::ConstantIndexOp::create(builder, loc, 0);
+    return builder.getIndexAttr(0);
   Value rank = coordinates.front();
   for (size_t i = 1; i < coordinates.size(); ++i) {
     Value size = arith::ConstantIndexOp::create(
@@ -142,10 +142,9 @@ static void packIntoOwnRow(Candidate &candidate) {
 
   OpBuilder builder(candidate.concat);
   Location loc = candidate.gather.getLoc();
-  Value rank = createGroupRank(builder, loc, candidate.bucket->group);
+  OpFoldResult rank = createGroupRank(builder, loc, candidate.bucket->group);
   int64_t elements = flat.getType().getDimSize(0);
-  SmallVector<OpFoldResult> offsets{getAsOpFoldResult(rank),
-                                    builder.getIndexAttr(0)};
+  SmallVector<OpFoldResult> offsets{rank, builder.getIndexAttr(0)};
   SmallVector<OpFoldResult> sizes{builder.getIndexAttr(1),
                                   builder.getIndexAttr(elements)};
   SmallVector<OpFoldResult> strides(2, builder.getIndexAttr(1));

@@ -164,11 +164,12 @@ struct ResultsToArgumentsPass
     });
     if (result.wasInterrupted())
       return signalPassFailure();
+    // Calls first: what one of them allocates may be returned.
+    for (func::CallOp call : calls)
+      updateCall(call);
     for (auto &[function, buffers] : work)
       if (failed(moveResults(function, buffers)))
         return signalPassFailure();
-    for (func::CallOp call : calls)
-      updateCall(call);
   }
 };
 } // namespace

@@ -46,7 +46,7 @@ func.func @in_loop(%context: !llvm.ptr, %a: !llvm.ptr, %c: i1) -> (i32 {fsdp.sta
 
 // A status that is returned needs no check.
 // CHECK-LABEL: func.func @returned(
-// CHECK-NEXT:    %[[S:.+]] = call @two_calls
+// CHECK-NEXT:    %[[S:[^:]+]]:2 = call @two_calls
 // CHECK-NEXT:    return %[[S]]#1 : i32
 // CHECK-NEXT:  }
 func.func @returned(%context: !llvm.ptr, %a: !llvm.ptr) -> (i32 {fsdp.status}) {

@@ -51,7 +51,7 @@ fsdp.bucket @b gather @u[@w] : f32
 
 // The operand is read: a write to its tensor goes to a copy.
 // CHECK-LABEL: func.func @operand_is_read(
-// CHECK-SAME:      %[[A:.+]]: memref<2x3xf32>)
+// CHECK-SAME:      %[[A:[^:]+]]: memref<2x3xf32>,
 // CHECK:         %[[COPY:.+]] = memref.alloc() {{.*}}: memref<2x3xf32>
 // CHECK-NOT:     memref.copy
 // CHECK:         linalg.fill ins(%{{.+}} : f32) outs(%[[COPY]] : memref<2x3xf32>)

@@ -72,8 +72,7 @@ fsdp.bucket @b gather @u[@w] : f32
 
 // CHECK-LABEL: func.func @no_axes(
 // CHECK-NOT:     shard.process_multi_index
-// CHECK:         %[[ZERO:.+]] = arith.constant 0 : index
-// CHECK:         memref.subview %{{.+}}[%[[ZERO]], 0] [1, 32] [1, 1]
+// CHECK:         memref.subview %{{.+}}[0, 0] [1, 32] [1, 1]
 func.func @no_axes(%w: memref<8x3xf32>, %g: memref<1x32xf32>) {
   %f = memref.alloc() : memref<32xf32>
   fsdp.concat %w into @b outs(%f : memref<32xf32>) : (memref<8x3xf32>) -> ()

@@ -208,8 +208,8 @@ def DeclareEntriesPass : Pass<"fsdp-declare-entries", "::mlir::ModuleOp"> {
 def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {
   let summary = "refuse what has no lowering to LLVM";
   let description = [{
-    Fails with one error at the first op that is not of the LLVM dialect. Reads
-    only.
+    Fails with one error at the first op that is not of the LLVM dialect, or, with
+    `input`, that none of the passes of `fsdp-to-cpu` takes. Reads only.
 
     ```mlir
     llvm.func @f() {
@@ -217,6 +217,10 @@ def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"input", "input", "bool", "false",
+           "look through the input of fsdp-to-cpu instead of its output">,
+  ];
 }
 
 #endif // FSDP_CONVERSION_PASSES
