@@ -14,6 +14,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Transforms/InliningUtils.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -99,17 +100,24 @@ int64_t mlir::fsdp::getDtypeBytes(Type type) {
 // Attributes on other dialects' ops
 //===----------------------------------------------------------------------===//
 
+/// Checks the plan's hash.
+static LogicalResult verifyPlanHash(Operation *op, NamedAttribute attribute) {
+  if (!isa<ModuleOp>(op))
+    return op->emitOpError("is not a module, but has '")
+           << attribute.getName().getValue() << "'";
+  auto hash = dyn_cast<StringAttr>(attribute.getValue());
+  if (!hash || hash.size() != 16 || !llvm::all_of(hash, llvm::isHexDigit))
+    return op->emitOpError("expects '")
+           << attribute.getName().getValue()
+           << "' to be 16 hexadecimal digits, but it is "
+           << attribute.getValue();
+  return success();
+}
+
 LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
-  if (attribute.getName() == getEntryAttrName()) {
-    auto count = dyn_cast<IntegerAttr>(attribute.getValue());
-    if (isa<FunctionOpInterface>(op) && count && !count.getValue().isNegative())
-      return success();
-    return op->emitOpError("expects '")
-           << getEntryAttrName()
-           << "' to be the number of a function's inputs, but it is "
-           << attribute.getValue();
-  }
+  if (attribute.getName() == getPlanHashAttrName())
+    return verifyPlanHash(op, attribute);
   if (attribute.getName() != getProfileAttrName())
     return op->emitOpError("does not expect the attribute '")
            << attribute.getName().getValue() << "'";

@@ -23,6 +23,26 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// From stage explicit to packed.
+static void addPackingPasses(OpPassManager &manager,
+                             const FsdpOptimizeOptions &options) {
+  // Casts are still ops of their own here, so that a member's operand can move
+  // to the merged op whatever its dtype; afterwards there is one local op per
+  // bucket to fold them into.
+  FormBucketsPassOptions form;
+  form.scope = options.scope;
+  form.maxBytes = llvm::to_vector(ArrayRef<int64_t>(options.maxBytes));
+  form.gather = options.gather;
+  form.order = options.order;
+  form.policy = options.policy;
+  manager.addPass(createFormBucketsPass(form));
+
+  // Last, because it looks only at what stands beside a local op, and what
+  // stands there is final now.
+  manager.addPass(createFuseCastsPass());
+  manager.addPass(createVerifyStagePass({Stage::Packed}));
+}
+
 void mlir::fsdp::buildFsdpOptimizePipeline(OpPassManager &manager,
                                            const FsdpOptimizeOptions &options) {
   // The input first, while every mistake is still where it was made. What is
@@ -44,24 +64,13 @@ void mlir::fsdp::buildFsdpOptimizePipeline(OpPassManager &manager,
   expand.align = options.align;
   manager.addPass(createExpandUnitsPass(expand));
   manager.addPass(createVerifyStagePass({Stage::Explicit}));
-  if (options.optLevel == OptLevel::Explicit)
-    return;
+  if (options.optLevel == OptLevel::Packed)
+    addPackingPasses(manager, options);
 
-  // Casts are still ops of their own here, so that a member's operand can move
-  // to the merged op whatever its dtype; afterwards there is one local op per
-  // bucket to fold them into.
-  FormBucketsPassOptions form;
-  form.scope = options.scope;
-  form.maxBytes = llvm::to_vector(ArrayRef<int64_t>(options.maxBytes));
-  form.gather = options.gather;
-  form.order = options.order;
-  form.policy = options.policy;
-  manager.addPass(createFormBucketsPass(form));
-
-  // Last, because it looks only at what stands beside a local op, and what
-  // stands there is final now.
-  manager.addPass(createFuseCastsPass());
-  manager.addPass(createVerifyStagePass({Stage::Packed}));
+  // The proof is about what is issued, so no pass that moves or merges
+  // collectives may follow.
+  if (options.verifyCollectives)
+    manager.addPass(createVerifyCollectivesPass());
 }
 
 void mlir::fsdp::registerFsdpPipelines() {

@@ -72,6 +72,9 @@ def Fsdp_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// The profile (`StringAttr`) of a unit, or of all units of a module.
     static constexpr StringLiteral getProfileAttrName() { return "fsdp.profile"; }
+    /// The hash of a module's plan, 16 hexadecimal digits (`StringAttr`):
+    /// recorded by fsdp-verify-collectives where it has proved the order.
+    static constexpr StringLiteral getPlanHashAttrName() { return "fsdp.plan_hash"; }
     /// Marks an argument that has the same value on every rank.
     static constexpr StringLiteral getUniformAttrName() { return "fsdp.uniform"; }
     /// What an argument or result of an entry function is; each names a

@@ -80,6 +80,12 @@ struct FsdpOptimizeOptions : PassPipelineOptions<FsdpOptimizeOptions> {
   Option<std::string> policy{*this, "policy",
                              llvm::cl::desc("rules of another system"),
                              llvm::cl::init("")};
+
+  // Whether fsdp-verify-collectives runs.
+  Option<bool> verifyCollectives{
+      *this, "verify-collectives",
+      llvm::cl::desc("prove that all ranks issue the same collectives"),
+      llvm::cl::init(true)};
 };
 
 /// From a module at stage declared, explicit or packed, or with functions at

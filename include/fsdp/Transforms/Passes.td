@@ -374,6 +374,64 @@ def ResultsToArgumentsPass
     ```
   }];
   let dependentDialects = ["memref::MemRefDialect"];
+
+def VerifyCollectivesPass : Pass<"fsdp-verify-collectives", "ModuleOp"> {
+  let summary = "prove that all ranks issue the same collectives in one order";
+  let description = [{
+    Comes in: a module at any stage; what is checked are `unshard` and
+    `reduce_grads`, or the collectives in value or buffer form. The pass changes
+    no op; from stage *explicit* on it records the hash of the plan, which the
+    runtime compares at start, as `fsdp.plan_hash` on the module. It proves that any two ranks issue the same sequence of collectives on
+    every communicator that contains both, and that ranks never wait for each
+    other in a circle, given that all ranks call the same entry functions in the
+    same order.
+
+    A collective's group are the axes of the grid on whose coordinates the ranks
+    that meet in it differ: the shard axes for a gather or reduce-scatter, the
+    replicate axes for an all-reduce, both for `reduce_grads`. Conditions and
+    loop bounds around the collective, in its function and in all that call it,
+    may depend on
+
+    - constants, static sizes, arguments marked `fsdp.uniform`;
+    - coordinates of axes outside the group and of axes of size 1;
+    - what `arith`, `index`, `math`, `affine` and `tensor` ops compute from these.
+
+    Refused are, with the op that decides and with where it comes from:
+
+    - control flow that depends on a coordinate of the group, or on data: on
+      loads, arguments that are not marked, external functions, unknown ops;
+    - two communicators that branches taken by different ranks use in opposite
+      orders;
+    - collectives in a region of an op that may run it in parallel or later, or
+      about which nothing is known; in recursive functions; in loops of blocks
+      with several entries.
+
+    Known are the ops of `scf` and `affine` that run their regions one after the
+    other, calls of functions, and branches between blocks. A collective in a
+    group of one rank meets nobody and may stand anywhere.
+
+    In the example the trip count is the same on all ranks, and the condition is
+    the same on all ranks of a shard group.
+
+    ```mlir
+    shard.grid @hsdp(shape = 2x4)
+    fsdp.unit @u on @hsdp shard_axes [1] replicate_axes [0] {
+      fsdp.param @w : tensor<8x3xf32>
+    }
+    func.func @step(%w: tensor<2x3xf32>, %steps: index {fsdp.uniform}) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %replica = shard.process_multi_index on @hsdp axes = [0] : index
+      %first = arith.cmpi eq, %replica, %c0 : index
+      scf.for %i = %c0 to %steps step %c1 {
+        scf.if %first {
+          %full = fsdp.unshard @u(%w) : (tensor<2x3xf32>) -> tensor<8x3xf32>
+        }
+      }
+      return
+    }
+    ```
+  }];
 }
 
 #endif // FSDP_TRANSFORMS_PASSES

@@ -1,0 +1,286 @@
+//===- VerifyCollectives.cpp - one order of collectives on all ranks ------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is proved. A collective has a group: the axes of the grid on whose
+// coordinates the ranks that meet in it differ. The ranks that agree on all
+// other axes form one communicator. If all ranks call the same entry functions
+// in the same order, with equal `fsdp.uniform` arguments, and their loops end:
+//
+//   (1) any two ranks issue the same sequence of collectives on every
+//       communicator that contains both;
+//   (2) no ranks wait for each other in a circle, over any number of
+//       communicators.
+//
+// How. The pass requires of each collective that nothing that decides whether
+// and how often it runs depends on data or on the coordinates of an axis of its
+// group (Uniformity.h). Let p and q be two ranks of a communicator. Where a
+// branch depends on less, both take the same way. Where it depends on more,
+// they may part, but then no collective of this group stands on any way to the
+// block at which they meet again, and no value that differs between them
+// reaches beyond it without depending on the branch. So (1). For (2), give
+// every run of an op its place: the places of the calls on the stack and, for
+// each, the number of the iteration of every loop around it and the position in
+// the loop's body, from the outside in. A rank runs its ops in lexicographic
+// order of places. The ranks that meet in a collective are in the same
+// iterations, since the loops around it are controlled by the same causes as
+// itself, so all of them run it at the same place. Whoever waits therefore
+// waits for a rank that stands at an earlier place, and that cannot go round in
+// a circle.
+//
+// A collective may thus depend on coordinates of axes outside its group, where
+// whole communicators take one way and others another. Then one thing more is
+// required: two ways do not use two communicators in opposite orders. (2) does
+// not need that, but libraries do that run the communicators of one device side
+// by side on shared resources, and ask for one order of them on all ranks.
+//
+// What is refused because nothing is known about it: collectives in regions of
+// ops that may run in parallel, later or on some lanes only, and of ops that
+// are not known; in functions that call themselves, or that are used as values
+// under unknown conditions; in loops of blocks with several entries.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CollectiveOrder.h"
+
+#include "fsdp/Transforms/Passes.h"
+#include "fsdp/Transforms/Plan.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_VERIFYCOLLECTIVESPASS
+#include "fsdp/Transforms/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+/// The proof for one module, or the errors that say where it fails.
+class Proof {
+public:
+  explicit Proof(ModuleOp module)
+      : calls(module, symbolTable),
+        collectives(module, calls, axes, symbolTable),
+        uniformity(axes, calls, symbolTable) {}
+  LogicalResult run();
+
+private:
+  LogicalResult checkRegions();
+  LogicalResult checkControl();
+  LogicalResult checkOrder();
+  Operation *findUnordered(Block *block);
+  void reportControl(const Collective &collective,
+                     const Uniformity::Reason &reason, Dependence cause);
+  void reportOrder(const Collectives::Opposite &found, Operation *decidingOp);
+
+  SymbolTableCollection symbolTable;
+  GridAxes axes;
+  DirectCalls calls;
+  Collectives collectives;
+  Uniformity uniformity;
+  /// The op around a block, if any, that may not run its regions in order.
+  DenseMap<Block *, Operation *> unordered;
+  /// One error for each cause is enough.
+  DenseSet<Operation *> reported;
+};
+} // namespace
+
+LogicalResult Proof::run() {
+  // Later steps rely on earlier ones: on regions that run in order and on calls
+  // that form no circle.
+  if (failed(checkRegions()))
+    return failure();
+  if (Operation *call = collectives.findRecursion())
+    return call->emitOpError("calls itself in a circle that issues the "
+                             "collective of ")
+           << collectives.getIssued(call)->describe()
+           << ", which is control flow of unknown depth";
+  for (const Collective &collective : collectives.getAll())
+    uniformity.ask(collective.op->getBlock());
+  uniformity.solve();
+  LogicalResult control = checkControl();
+  LogicalResult order = checkOrder();
+  return success(succeeded(control) && succeeded(order));
+}
+
+//===----------------------------------------------------------------------===//
+// Regions
+//===----------------------------------------------------------------------===//
+
+/// Returns the innermost op around `block`, below its function, that is not
+/// known to run its regions in order; null if there is none.
+Operation *Proof::findUnordered(Block *block) {
+  SmallVector<Block *> passed;
+  Operation *found = nullptr;
+  while (true) {
+    auto it = unordered.find(block);
+    if (it != unordered.end()) {
+      found = it->second;
+      break;
+    }
+    passed.push_back(block);
+    Operation *op = block->getParentOp();
+    if (isa<FunctionOpInterface>(op))
+      break;
+    if (!runsRegionsInOrder(op)) {
+      found = op;
+      break;
+    }
+    block = op->getBlock();
+  }
+  for (Block *inner : passed)
+    unordered[inner] = found;
+  return found;
+}
+
+LogicalResult Proof::checkRegions() {
+  auto check = [&](Operation *op) -> LogicalResult {
+    Operation *around = findUnordered(op->getBlock());
+    if (!around || !reported.insert(around).second)
+      return success(!around);
+    const Collective *issued = collectives.getIssued(op);
+    InFlightDiagnostic diag =
+        issued->op->emitOpError("of ")
+        << issued->describe() << " is under control flow of unknown order: "
+        << (around->isRegistered() ? "" : "unregistered op ") << "'"
+        << around->getName() << "' is not known to run its region in order";
+    diag.attachNote(around->getLoc()) << "around it here";
+    if (issued->op != op)
+      diag.attachNote(op->getLoc()) << "called from here";
+    return diag;
+  };
+  LogicalResult result = success();
+  for (const Collective &collective : collectives.getAll())
+    if (failed(check(collective.op)))
+      result = failure();
+  for (Operation *call : collectives.getIssuingCalls())
+    if (failed(check(call)))
+      result = failure();
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow and order
+//===----------------------------------------------------------------------===//
+
+void Proof::reportControl(const Collective &collective,
+                          const Uniformity::Reason &reason, Dependence cause) {
+  InFlightDiagnostic diag = collective.op->emitOpError("of ")
+                            << collective.describe()
+                            << " is under control flow that depends on "
+                            << axes.describe(cause)
+                            << ", expected the same on all ranks of its group, "
+                            << axes.describeAxes(collective.group);
+  if (reason.decidingOp)
+    diag.attachNote(reason.decidingOp->getLoc())
+        << "'" << reason.decidingOp->getName() << "' decides here";
+  for (Operation *call : reason.calls)
+    diag.attachNote(call->getLoc()) << "called from here";
+  diag.attachNote(reason.loc) << reason.source;
+}
+
+void Proof::reportOrder(const Collectives::Opposite &found,
+                        Operation *decidingOp) {
+  InFlightDiagnostic diag =
+      found.second->op->emitOpError("of ")
+      << found.second->describe() << " comes after " << found.first->describe()
+      << " here, but before it in another branch of control flow that depends "
+         "on "
+      << axes.describe(uniformity.getDecision(decidingOp))
+      << ", expected one order on all ranks";
+  diag.attachNote(found.first->op->getLoc())
+      << found.first->describe() << " is first here";
+  diag.attachNote(found.otherFirst->op->getLoc())
+      << found.otherFirst->describe() << " is first in the other branch";
+  diag.attachNote(found.otherSecond->op->getLoc())
+      << found.otherSecond->describe() << " is second there";
+  diag.attachNote(decidingOp->getLoc())
+      << "'" << decidingOp->getName() << "' decides here";
+}
+
+LogicalResult Proof::checkControl() {
+  LogicalResult result = success();
+  // Collectives of one block and one group share their causes.
+  DenseMap<Block *, Dependence> explained;
+  for (const Collective &collective : collectives.getAll()) {
+    Block *block = collective.op->getBlock();
+    Dependence cause = uniformity.getControl(block) & ~collective.tolerated;
+    if (!cause)
+      continue;
+    result = failure();
+    if (!(cause & ~explained[block]))
+      continue;
+    explained[block] |= cause;
+    Uniformity::Reason reason = uniformity.explain(block, cause);
+    Operation *key = reason.decidingOp      ? reason.decidingOp
+                     : reason.calls.empty() ? block->getParentOp()
+                                            : reason.calls.front();
+    if (!reported.insert(key).second)
+      continue;
+    if (reason.decidingOp) {
+      cause &= uniformity.getDecision(reason.decidingOp);
+      auto ways = uniformity.getWays(reason.decidingOp);
+      if (auto found = collectives.findOpposite(ways, /*anyName=*/true)) {
+        reportOrder(*found, reason.decidingOp);
+        continue;
+      }
+    }
+    reportControl(collective, reason, cause);
+  }
+  return result;
+}
+
+LogicalResult Proof::checkOrder() {
+  LogicalResult result = success();
+  for (Operation *op : uniformity.getDecidingOps()) {
+    Dependence decision = uniformity.getDecision(op);
+    if (!(decision & ~kDependsOnData) || reported.contains(op))
+      continue;
+    auto ways = uniformity.getWays(op);
+    auto found = collectives.findOpposite(ways, /*anyName=*/false);
+    if (!found)
+      continue;
+    reportOrder(*found, op);
+    result = failure();
+  }
+  return result;
+}
+
+/// Records the hash of the plan, in which the ranks must agree when they start.
+/// A module with unit ops has no plan yet.
+static LogicalResult recordPlanHash(ModuleOp module) {
+  bool hasUnitOps = false, hasBuckets = false;
+  module.walk([&](Operation *op) {
+    hasUnitOps |= isa<UnshardOp, ReduceGradsOp>(op);
+    hasBuckets |= isa<BucketOp>(op);
+  });
+  StringRef name = FsdpDialect::getPlanHashAttrName();
+  module->removeAttr(name);
+  if (hasUnitOps || !hasBuckets)
+    return success();
+  SymbolTableCollection symbolTable;
+  FailureOr<Plan> plan = Plan::get(module, symbolTable);
+  if (failed(plan))
+    return failure();
+  module->setAttr(name,
+                  StringAttr::get(module.getContext(), plan->getHashText()));
+  return success();
+}
+
+namespace {
+struct VerifyCollectivesPass
+    : fsdp::impl::VerifyCollectivesPassBase<VerifyCollectivesPass> {
+  void runOnOperation() override {
+    if (failed(Proof(getOperation()).run()) ||
+        failed(recordPlanHash(getOperation())))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace
