@@ -118,6 +118,15 @@ LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == getPlanHashAttrName())
     return verifyPlanHash(op, attribute);
+  if (attribute.getName() == getEntryAttrName()) {
+    auto count = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (isa<FunctionOpInterface>(op) && count && !count.getValue().isNegative())
+      return success();
+    return op->emitOpError("expects '")
+           << getEntryAttrName()
+           << "' to be the number of a function's inputs, but it is "
+           << attribute.getValue();
+  }
   if (attribute.getName() != getProfileAttrName())
     return op->emitOpError("does not expect the attribute '")
            << attribute.getName().getValue() << "'";

@@ -517,3 +517,18 @@ func.func private @f(index {fsdp.uniform = true})
 
 // expected-error @below {{expects 'fsdp.uniform' to be a unit attribute of an argument}}
 func.func private @f() -> (index {fsdp.uniform})
+
+// -----
+
+// expected-error @below {{expects 'fsdp.plan_hash' to be 16 hexadecimal digits, but it is "0123456789abcdeg"}}
+module attributes {fsdp.plan_hash = "0123456789abcdeg"} {}
+
+// -----
+
+// expected-error @below {{expects 'fsdp.plan_hash' to be 16 hexadecimal digits, but it is 1 : i64}}
+module attributes {fsdp.plan_hash = 1} {}
+
+// -----
+
+// expected-error @below {{is not a module, but has 'fsdp.plan_hash'}}
+func.func private @f() attributes {fsdp.plan_hash = "0123456789abcdef"}

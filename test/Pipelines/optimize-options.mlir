@@ -3,6 +3,7 @@
 // RUN: fsdp-opt --fsdp-optimize='profile=stable unused=zero accumulate=f32 align=256 max-bytes=1024,2048 gather=per-dtype order=execution' --dump-pass-pipeline %s 2>&1 | FileCheck %s
 // RUN: fsdp-opt --fsdp-optimize --dump-pass-pipeline %s 2>&1 | FileCheck %s --check-prefix=DEFAULT
 // RUN: fsdp-opt --fsdp-optimize=opt-level=0 --dump-pass-pipeline %s 2>&1 | FileCheck %s --check-prefix=NAIVE
+// RUN: fsdp-opt --fsdp-optimize=verify-collectives=false --dump-pass-pipeline %s 2>&1 | FileCheck %s --check-prefix=UNPROVED
 // RUN: not fsdp-opt --fsdp-optimize=scope=nowhere %s 2>&1 | FileCheck %s --check-prefix=SCOPE
 // RUN: not fsdp-opt --fsdp-optimize=policy=nobody %s 2>&1 | FileCheck %s --check-prefix=POLICY
 // SCOPE: nowhere
@@ -15,13 +16,19 @@
 // CHECK-NEXT: fsdp-form-buckets{gather=per-dtype max-bytes={1024,2048} order=execution {{.*}}scope=unit}
 // CHECK-NEXT: fsdp-fuse-casts
 // CHECK-NEXT: fsdp-verify-stage{stage=packed}
+// CHECK-NEXT: fsdp-verify-collectives
+// CHECK-NEXT: )
 
 // DEFAULT:      fsdp-resolve-precision{profile=per_param}
 // DEFAULT-NEXT: fsdp-expand-units{accumulate=wire align=128 unused=skip}
 // DEFAULT:      fsdp-form-buckets{gather=bytes {{.*}}order=registration {{.*}}scope=unit}
 
 // NAIVE:      fsdp-verify-stage{stage=explicit}
+// NAIVE-NEXT: fsdp-verify-collectives
 // NAIVE-NEXT: )
+
+// UNPROVED:      fsdp-verify-stage{stage=packed}
+// UNPROVED-NEXT: )
 
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {

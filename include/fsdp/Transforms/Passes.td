@@ -374,8 +374,9 @@ def ResultsToArgumentsPass
     ```
   }];
   let dependentDialects = ["memref::MemRefDialect"];
+}
 
-def VerifyCollectivesPass : Pass<"fsdp-verify-collectives", "ModuleOp"> {
+def VerifyCollectivesPass : Pass<"fsdp-verify-collectives", "::mlir::ModuleOp"> {
   let summary = "prove that all ranks issue the same collectives in one order";
   let description = [{
     Comes in: a module at any stage; what is checked are `unshard` and
