@@ -60,6 +60,9 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// How many errors of one module are printed.
+static constexpr unsigned kMaxErrors = 20;
+
 namespace {
 /// The proof for one module, or the errors that say where it fails.
 class Proof {
@@ -67,14 +70,18 @@ public:
   explicit Proof(ModuleOp module)
       : calls(module, symbolTable),
         collectives(module, calls, axes, symbolTable),
-        uniformity(axes, calls, symbolTable) {}
+        uniformity(axes, calls, symbolTable), loc(module.getLoc()) {}
   LogicalResult run();
 
 private:
-  LogicalResult checkRegions();
-  LogicalResult checkControl();
-  LogicalResult checkOrder();
+  void checkRegions();
+  void checkRecursion();
+  void checkControl();
+  void checkOrder();
   Operation *findUnordered(Block *block);
+  /// Remembers `cause`, and that the proof has failed; returns true if there is
+  /// an error to print.
+  bool isNews(Operation *cause);
   void reportControl(const Collective &collective,
                      const Uniformity::Reason &reason, Dependence cause);
   void reportOrder(const Collectives::Opposite &found, Operation *decidingOp);
@@ -88,25 +95,40 @@ private:
   DenseMap<Block *, Operation *> unordered;
   /// One error for each cause is enough.
   DenseSet<Operation *> reported;
+  Location loc;
 };
 } // namespace
 
 LogicalResult Proof::run() {
   // Later steps rely on earlier ones: on regions that run in order and on calls
   // that form no circle.
-  if (failed(checkRegions()))
-    return failure();
-  if (Operation *call = collectives.findRecursion())
-    return call->emitOpError("calls itself in a circle that issues the "
-                             "collective of ")
-           << collectives.getIssued(call)->describe()
-           << ", which is control flow of unknown depth";
-  for (const Collective &collective : collectives.getAll())
-    uniformity.ask(collective.op->getBlock());
-  uniformity.solve();
-  LogicalResult control = checkControl();
-  LogicalResult order = checkOrder();
-  return success(succeeded(control) && succeeded(order));
+  checkRegions();
+  if (reported.empty())
+    checkRecursion();
+  if (reported.empty()) {
+    for (const Collective &collective : collectives.getAll())
+      uniformity.ask(collective.op->getBlock());
+    uniformity.solve();
+    checkControl();
+    checkOrder();
+  }
+  if (reported.size() > kMaxErrors)
+    emitError(loc) << reported.size() - kMaxErrors
+                   << " more places where the order of collectives is not the "
+                      "same on all ranks";
+  return success(reported.empty());
+}
+
+bool Proof::isNews(Operation *cause) {
+  return reported.insert(cause).second && reported.size() <= kMaxErrors;
+}
+
+void Proof::checkRecursion() {
+  Operation *call = collectives.findRecursion();
+  if (call && isNews(call))
+    call->emitOpError("calls itself in a circle that issues the collective of ")
+        << collectives.getIssued(call)->describe()
+        << ", which is control flow of unknown depth";
 }
 
 //===----------------------------------------------------------------------===//
@@ -139,11 +161,11 @@ Operation *Proof::findUnordered(Block *block) {
   return found;
 }
 
-LogicalResult Proof::checkRegions() {
-  auto check = [&](Operation *op) -> LogicalResult {
+void Proof::checkRegions() {
+  auto check = [&](Operation *op) {
     Operation *around = findUnordered(op->getBlock());
-    if (!around || !reported.insert(around).second)
-      return success(!around);
+    if (!around || !isNews(around))
+      return;
     const Collective *issued = collectives.getIssued(op);
     InFlightDiagnostic diag =
         issued->op->emitOpError("of ")
@@ -153,16 +175,11 @@ LogicalResult Proof::checkRegions() {
     diag.attachNote(around->getLoc()) << "around it here";
     if (issued->op != op)
       diag.attachNote(op->getLoc()) << "called from here";
-    return diag;
   };
-  LogicalResult result = success();
   for (const Collective &collective : collectives.getAll())
-    if (failed(check(collective.op)))
-      result = failure();
+    check(collective.op);
   for (Operation *call : collectives.getIssuingCalls())
-    if (failed(check(call)))
-      result = failure();
-  return result;
+    check(call);
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,16 +221,12 @@ void Proof::reportOrder(const Collectives::Opposite &found,
       << "'" << decidingOp->getName() << "' decides here";
 }
 
-LogicalResult Proof::checkControl() {
-  LogicalResult result = success();
+void Proof::checkControl() {
   // Collectives of one block and one group share their causes.
   DenseMap<Block *, Dependence> explained;
   for (const Collective &collective : collectives.getAll()) {
     Block *block = collective.op->getBlock();
     Dependence cause = uniformity.getControl(block) & ~collective.tolerated;
-    if (!cause)
-      continue;
-    result = failure();
     if (!(cause & ~explained[block]))
       continue;
     explained[block] |= cause;
@@ -221,7 +234,7 @@ LogicalResult Proof::checkControl() {
     Operation *key = reason.decidingOp      ? reason.decidingOp
                      : reason.calls.empty() ? block->getParentOp()
                                             : reason.calls.front();
-    if (!reported.insert(key).second)
+    if (!isNews(key))
       continue;
     if (reason.decidingOp) {
       cause &= uniformity.getDecision(reason.decidingOp);
@@ -233,23 +246,18 @@ LogicalResult Proof::checkControl() {
     }
     reportControl(collective, reason, cause);
   }
-  return result;
 }
 
-LogicalResult Proof::checkOrder() {
-  LogicalResult result = success();
+void Proof::checkOrder() {
   for (Operation *op : uniformity.getDecidingOps()) {
     Dependence decision = uniformity.getDecision(op);
     if (!(decision & ~kDependsOnData) || reported.contains(op))
       continue;
     auto ways = uniformity.getWays(op);
     auto found = collectives.findOpposite(ways, /*anyName=*/false);
-    if (!found)
-      continue;
-    reportOrder(*found, op);
-    result = failure();
+    if (found && isNews(op))
+      reportOrder(*found, op);
   }
-  return result;
 }
 
 /// Records the hash of the plan, in which the ranks must agree when they start.
