@@ -17,8 +17,20 @@ fsdp.unit @u on @dp precision <param = bf16, reduce = f32> {
   fsdp.param @bias : tensor<32xf32> precision <param = f32>
   fsdp.param @router : tensor<6144x4xf32> precision <param = f32>
 }
+fsdp.unit @v on @dp precision <reduce = bf16> {
+  fsdp.param @v.gate_up : tensor<6144x2048xf32>
+  fsdp.param @v.q : tensor<2048x2048xf32>
+  fsdp.param @v.mlp_in : tensor<8192x2048xf32>
+  fsdp.param @v.mlp_out : tensor<2048x8192xf32>
+  fsdp.param @v.norm_a : tensor<2048xf32>
+  fsdp.param @v.norm_b : tensor<2048xf32>
+  fsdp.param @v.norm_c : tensor<2048xf32>
+  fsdp.param @v.norm_d : tensor<2048xf32>
+  fsdp.param @v.bias : tensor<32xf32>
+  fsdp.param @v.router : tensor<6144x4xf32>
+}
 fsdp.bucket @reduce_f32 reduce @u[@gate_up, @q, @mlp_in, @mlp_out, @norm_a, @norm_b, @norm_c, @norm_d, @bias, @router] : f32
-fsdp.bucket @reduce_bf16 reduce @u[@gate_up, @q, @mlp_in, @mlp_out, @norm_a, @norm_b, @norm_c, @norm_d, @bias, @router] : bf16
+fsdp.bucket @reduce_bf16 reduce @v[@v.gate_up, @v.q, @v.mlp_in, @v.mlp_out, @v.norm_a, @v.norm_b, @v.norm_c, @v.norm_d, @v.bias, @v.router] : bf16
 
 // Casts while it packs.
 func.func @fused(

@@ -101,9 +101,11 @@ static bool hasDeclaredOps(ModuleOp module) {
 static LogicalResult lower(ModuleOp module, const Options &options,
                            const FsdpOptimizeOptions &optimize) {
   PassManager manager(module.getContext());
-  // Level 0 of explicit IR is that IR.
+  // Level 0 of explicit IR is that IR, once the dtypes are written.
   if (options.optLevel != OptLevel::Explicit || hasDeclaredOps(module))
     buildFsdpOptimizePipeline(manager, optimize);
+  else
+    manager.addPass(createResolvePrecisionPass());
   FsdpToCpuOptions toCpu;
   toCpu.emulate = options.emulate.getValue();
   buildFsdpToCpuPipeline(manager, toCpu);
