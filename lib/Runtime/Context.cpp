@@ -166,6 +166,36 @@ fsdprtStatistics fsdprtContext::statistics() const {
 }
 
 //===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+fsdprtStatus fsdprtContext::launch(const Launch &launch) {
+  if (failure.failed())
+    return failure.code;
+  auto invalid = [&](const std::string &what) {
+    return fail({FSDPRT_INVALID_ARGUMENT,
+                 "launch of kernel '" + launch.kernel + "': " + what});
+  };
+  if (launch.kernel.empty())
+    return invalid("the name is empty");
+  if (!launch.image || launch.imageBytes <= 0)
+    return invalid("the image is empty");
+  if (!launch.addresses || launch.addressBytes <= 0)
+    return invalid("there are no addresses");
+  // CUDA's limits, on every chip.
+  if (launch.blocksX < 1 || launch.blocksX > INT32_MAX || launch.blocksY < 1 ||
+      launch.blocksY > 65535 || launch.threads < 1 || launch.threads > 1024)
+    return invalid("a grid of " + std::to_string(launch.blocksX) + " x " +
+                   std::to_string(launch.blocksY) + " blocks of " +
+                   std::to_string(launch.threads) + " threads");
+  if (Status status = communicator->worldStatus(); status.failed())
+    return fail(std::move(status));
+  if (Status status = device->launch(launch); status.failed())
+    return fail(std::move(status));
+  return FSDPRT_SUCCESS;
+}
+
+//===----------------------------------------------------------------------===//
 // Ranks
 //===----------------------------------------------------------------------===//
 

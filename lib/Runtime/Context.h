@@ -36,6 +36,8 @@ public:
   fsdprtStatus getRank(int64_t *result);
   fsdprtStatus getCoordinate(int32_t axis, int64_t *result);
 
+  fsdprtStatus launch(const fsdprt::Launch &launch);
+
   /// Completes `call` (number, axes) and hands it to the communicator.
   fsdprtStatus collective(fsdprt::Call call, int64_t axes, const void *send,
                           void *receive);

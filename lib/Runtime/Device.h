@@ -7,18 +7,31 @@
 //===----------------------------------------------------------------------===//
 //
 // One of the two axes of the runtime (the other is Communicator.h): which
-// memory a context allocates from. Accounting and ownership are the context's
-// business, so a device is nothing but its allocator.
+// memory a context allocates from, and what runs kernels. Accounting, ownership
+// and the checks of arguments are the context's business.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_LIB_RUNTIME_DEVICE_H
 #define FSDP_LIB_RUNTIME_DEVICE_H
 
+#include "Status.h"
+
 #include <cstdint>
 #include <memory>
 
 namespace fsdprt {
+
+/// A kernel, its grid and its two parameters; see fsdprtLaunch.
+struct Launch {
+  const void *image;
+  int64_t imageBytes;
+  std::string kernel;
+  int64_t blocksX, blocksY, threads;
+  const void *addresses;
+  int64_t addressBytes;
+  void *bucket;
+};
 
 class Device {
 public:
@@ -29,6 +42,8 @@ public:
   virtual void *allocate(int64_t bytes) = 0;
 
   virtual void free(void *data) = 0;
+
+  virtual Status launch(const Launch &launch) = 0;
 };
 
 /// Ordinary memory of the process.

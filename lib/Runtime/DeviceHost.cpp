@@ -40,6 +40,12 @@ public:
   }
 
   void free(void *data) override { std::free(data); }
+
+  Status launch(const Launch &launch) override {
+    return {FSDPRT_INVALID_ARGUMENT,
+            "launch of kernel '" + launch.kernel +
+                "': the host runs no kernels, expected a cuda device"};
+  }
 };
 
 } // namespace

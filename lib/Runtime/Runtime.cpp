@@ -94,6 +94,15 @@ fsdprtStatus fsdprtAllReduce(fsdprtContext *context, const char *bucket,
                     count, &reduction, multiplier, accumulate, send, receive);
 }
 
+fsdprtStatus fsdprtLaunch(fsdprtContext *context, const void *image,
+                          int64_t imageBytes, const char *kernel,
+                          int64_t blocksX, int64_t blocksY, int64_t threads,
+                          const void *addresses, int64_t addressBytes,
+                          void *bucket) {
+  return context->launch({image, imageBytes, kernel ? kernel : "", blocksX,
+                          blocksY, threads, addresses, addressBytes, bucket});
+}
+
 //===----------------------------------------------------------------------===//
 // Called by a launcher
 //===----------------------------------------------------------------------===//
