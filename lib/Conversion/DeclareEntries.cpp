@@ -30,6 +30,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::fsdp {
@@ -40,19 +41,25 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// True for a tensor that a launcher can hand over: static and of a dtype that
-/// files have.
+/// True for dtypes that files have.
+static bool isPlainDtype(Type type) {
+  return isFloatDtype(type) || isOpaqueDtype(type) || type.isInteger(1);
+}
+
 static bool isPlainTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.hasStaticShape() && !tensor.getEncoding() &&
-         (isFloatDtype(tensor.getElementType()) ||
-          isOpaqueDtype(tensor.getElementType()) ||
-          tensor.getElementType().isInteger(1));
+         isPlainDtype(tensor.getElementType());
+}
+
+/// True for what a launcher can hand over.
+static bool isPlainInput(Type type) {
+  return isPlainTensor(type) || isPlainDtype(type) || type.isIndex();
 }
 
 static bool isEntry(func::FuncOp function) {
   return function.isPublic() && !function.isExternal() &&
-         llvm::all_of(function.getArgumentTypes(), isPlainTensor) &&
+         llvm::all_of(function.getArgumentTypes(), isPlainInput) &&
          llvm::all_of(function.getResultTypes(), isPlainTensor);
 }
 
@@ -72,7 +79,7 @@ namespace {
 struct TensorEntry {
   StringRef role = "value";
   std::string name;
-  RankedTensorType type;
+  Type type;     ///< a tensor, or, of an input, a scalar
   ParamOp param; ///< null for an ordinary value
 };
 
@@ -150,7 +157,7 @@ LogicalResult Manifest::collectTensor(func::FuncOp entry, const Twine &place,
                                       SmallVectorImpl<TensorEntry> &tensors) {
   TensorEntry tensor;
   tensor.name = ordinaryName.str();
-  tensor.type = cast<RankedTensorType>(type);
+  tensor.type = type;
   for (auto [attribute, role] : roles) {
     auto name = attributes ? attributes.getAs<SymbolRefAttr>(attribute)
                            : SymbolRefAttr();
@@ -170,11 +177,12 @@ LogicalResult Manifest::collectTensor(func::FuncOp entry, const Twine &place,
     ArrayRef<int64_t> shape =
         isShard ? tensor.param.getShardType(group->shardSize()).getShape()
                 : tensor.param.getFullType().getShape();
-    if (tensor.type.getShape() != shape)
+    auto ranked = dyn_cast<RankedTensorType>(type);
+    if (!ranked || ranked.getShape() != shape)
       return entry.emitOpError("says that ")
              << place << " is the " << role << " of " << name
              << ", expected the shape of "
-             << RankedTensorType::get(shape, tensor.type.getElementType())
+             << RankedTensorType::get(shape, getElementTypeOrSelf(type))
              << ", but it is " << type;
     tensor.role = role;
     tensor.name = tensor.param.getSymName().str();
@@ -224,7 +232,7 @@ static void writeTensors(llvm::json::OStream &json, StringRef key,
         if (ParamOp param = tensor.param) {
           json.attribute("unit", param.getUnit().getSymName());
           Type full = RankedTensorType::get(param.getFullType().getShape(),
-                                            tensor.type.getElementType());
+                                            getElementTypeOrSelf(tensor.type));
           json.attribute("full_type", print(full));
           json.attribute("shard_dim", param.getShardDimension());
         }
@@ -279,9 +287,10 @@ static void declareEntry(func::FuncOp function) {
   MLIRContext *context = function.getContext();
   OpBuilder builder(context);
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    function.setArgAttr(i,
-                        bufferization::BufferizationDialect::kWritableAttrName,
-                        builder.getBoolAttr(false));
+    if (isa<TensorType>(function.getArgumentTypes()[i]))
+      function.setArgAttr(
+          i, bufferization::BufferizationDialect::kWritableAttrName,
+          builder.getBoolAttr(false));
   function->setAttr(FsdpDialect::getEntryAttrName(),
                     builder.getI64IntegerAttr(function.getNumArguments()));
 }

@@ -347,6 +347,20 @@ LogicalResult RuntimeLowering::lowerFunction(func::FuncOp function) {
   return success();
 }
 
+/// The scalar at `data`, as files store it: i1 in a byte, index as i64.
+static Value loadScalar(ImplicitLocOpBuilder &b, Type type, Value data) {
+  if (type.isIndex()) {
+    Value word = LLVM::LoadOp::create(b, b.getI64Type(), data);
+    return arith::IndexCastOp::create(b, type, word);
+  }
+  if (type.isInteger(1)) {
+    Value byte = LLVM::LoadOp::create(b, b.getI8Type(), data);
+    Value zero = arith::ConstantOp::create(b, b.getI8IntegerAttr(0));
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, byte, zero);
+  }
+  return LLVM::LoadOp::create(b, type, data);
+}
+
 /// Adds the function that a launcher calls: `function` is an entry whose first
 /// `fsdp.entry` operands are arguments, the others results.
 LogicalResult RuntimeLowering::createEntry(func::FuncOp function) {
@@ -361,13 +375,17 @@ LogicalResult RuntimeLowering::createEntry(func::FuncOp function) {
     auto memref = dyn_cast<MemRefType>(type);
     return memref && memref.hasStaticShape() && memref.getLayout().isIdentity();
   };
+  auto isInput = [&](Type type) {
+    return isDense(type) || type.isIntOrIndexOrFloat();
+  };
   size_t arguments = count.getInt();
   if (arguments > types.size() || function.getNumResults() != 1 ||
-      !llvm::all_of(types, isDense))
+      !llvm::all_of(types.take_front(arguments), isInput) ||
+      !llvm::all_of(types.drop_front(arguments), isDense))
     return function.emitOpError("cannot be an entry: expected ")
            << arguments
-           << " or more dense buffers of static shape as operands, and no "
-              "result";
+           << " inputs, which are scalars or dense buffers of static shape, "
+              "then such buffers, and no result";
 
   ImplicitLocOpBuilder b(function.getLoc(), module.getContext());
   b.setInsertionPointAfter(function);
@@ -387,7 +405,10 @@ LogicalResult RuntimeLowering::createEntry(func::FuncOp function) {
     Value place =
         LLVM::GEPOp::create(b, pointer, pointer, base, LLVM::GEPArg(position));
     Value data = LLVM::LoadOp::create(b, pointer, place);
-    operands.push_back(createDescriptor(b, cast<MemRefType>(type), data, {}));
+    if (auto memref = dyn_cast<MemRefType>(type))
+      operands.push_back(createDescriptor(b, memref, data, {}));
+    else
+      operands.push_back(loadScalar(b, type, data));
   }
   auto call = func::CallOp::create(b, function, operands);
   func::ReturnOp::create(b, call.getResults());

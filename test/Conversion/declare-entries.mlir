@@ -16,10 +16,16 @@ func.func @entry(%w: tensor<3x2xf32> {fsdp.shard = @u::@w}, %x: tensor<7xi32>) -
   return %r, %x : tensor<3x8xbf16>, tensor<7xi32>
 }
 
-// CHECK-LABEL: func.func @negative_scalar(
-// CHECK-NOT:     fsdp.entry
-func.func @negative_scalar(%x: index) {
+// CHECK-LABEL: func.func @scalar(
+// CHECK-SAME:      %{{.+}}: index {fsdp.uniform}, %{{.+}}: i1) attributes {fsdp.entry = 2 : i64}
+func.func @scalar(%x: index {fsdp.uniform}, %y: i1) {
   return
+}
+
+// CHECK-LABEL: func.func @negative_scalar_result(
+// CHECK-NOT:     fsdp.entry
+func.func @negative_scalar_result(%x: index) -> index {
+  return %x : index
 }
 
 // CHECK-LABEL: func.func @negative_dynamic(
@@ -42,7 +48,9 @@ func.func private @negative_private(%x: tensor<3xf32>) {
 // CHECK-SAME: \22args\22:[{\22name\22:\22w\22,\22role\22:\22shard\22,\22unit\22:\22u\22,\22full_type\22:\22tensor<3x8xf32>\22,\22shard_dim\22:1,\22type\22:\22tensor<3x2xf32>\22},
 // CHECK-SAME: {\22name\22:\22arg1\22,\22role\22:\22value\22,\22type\22:\22tensor<7xi32>\22}],
 // CHECK-SAME: \22results\22:[{\22name\22:\22w\22,\22role\22:\22full\22,\22unit\22:\22u\22,\22full_type\22:\22tensor<3x8xbf16>\22,\22shard_dim\22:1,\22type\22:\22tensor<3x8xbf16>\22},
-// CHECK-SAME: {\22name\22:\22result1\22,\22role\22:\22value\22,\22type\22:\22tensor<7xi32>\22}]}],
+// CHECK-SAME: {\22name\22:\22result1\22,\22role\22:\22value\22,\22type\22:\22tensor<7xi32>\22}]},
+// CHECK-SAME: {\22name\22:\22scalar\22,\22args\22:[{\22name\22:\22arg0\22,\22role\22:\22value\22,\22type\22:\22index\22},
+// CHECK-SAME: {\22name\22:\22arg1\22,\22role\22:\22value\22,\22type\22:\22i1\22}],\22results\22:[]}],
 // CHECK-SAME: \22buckets\22:[{
 // CHECK-SAME: \22name\22:\22b\22
 // CHECK-SAME: \00")

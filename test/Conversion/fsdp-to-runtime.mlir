@@ -146,6 +146,19 @@ func.func @step(%a: memref<4xf32>, %b: memref<2xbf16>, %c: memref<4xf32>) attrib
 
 // -----
 
+// CHECK-LABEL: func.func @fsdprt_entry_scalars(
+// CHECK:         %[[WORD:.+]] = llvm.load %{{.+}} : !llvm.ptr -> i64
+// CHECK:         %[[N:.+]] = arith.index_cast %[[WORD]] : i64 to index
+// CHECK:         %[[BYTE:.+]] = llvm.load %{{.+}} : !llvm.ptr -> i8
+// CHECK:         %[[C:.+]] = arith.cmpi ne, %[[BYTE]], %{{.+}} : i8
+// CHECK:         %[[X:.+]] = llvm.load %{{.+}} : !llvm.ptr -> bf16
+// CHECK:         call @scalars(%{{.+}}, %[[N]], %[[C]], %[[X]])
+func.func @scalars(%n: index, %c: i1, %x: bf16) attributes {fsdp.entry = 3 : i64} {
+  return
+}
+
+// -----
+
 shard.grid @dp(shape = 4)
 fsdp.unit @u on @dp {
   fsdp.param @w : tensor<8x3xf32>
@@ -192,7 +205,7 @@ func.func @negative_memory_space() {
 
 // -----
 
-// expected-error @below {{cannot be an entry: expected 1 or more dense buffers of static shape as operands, and no result}}
+// expected-error @below {{cannot be an entry: expected 1 inputs, which are scalars or dense buffers of static shape, then such buffers, and no result}}
 func.func @negative_entry(%a: memref<?xf32>) attributes {fsdp.entry = 1 : i64} {
   return
 }

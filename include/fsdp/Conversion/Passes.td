@@ -178,9 +178,10 @@ def CollapseLoopsPass : Pass<"fsdp-collapse-loops"> {
 def DeclareEntriesPass : Pass<"fsdp-declare-entries", "::mlir::ModuleOp"> {
   let summary = "mark the functions that a launcher calls, write the manifest";
   let description = [{
-    On values. An entry is a public function whose arguments and results are
-    tensors of static shape and of a dtype that files have. It gets `fsdp.entry`,
-    and its arguments are marked as not writable: they belong to the launcher. The
+    On values. An entry is a public function whose results are tensors of static
+    shape and of a dtype that files have, and whose arguments are such tensors or
+    scalars. It gets `fsdp.entry`, and its tensors are marked as not writable: they
+    belong to the launcher. The
     manifest of all entries, units and buckets and the version of the runtime's
     interface become constants that an artefact exports.
 
