@@ -94,6 +94,10 @@ module attributes {fsdp.profile = "grad_dtype"} {
 // CHECK-NEXT:  @a : tensor<4xbf16> precision <param = bf16, reduce = f32, grad = bf16>
 // CHECK-NEXT:  @b : tensor<4xf16> precision <param = f16, reduce = f32, grad = f16>
 // CHECK-NEXT:  @base : tensor<4xf64> precision <param = f64, reduce = f32, grad = f64> frozen
+// CHECK-LABEL: fsdp.unit @widest
+// CHECK-NEXT:  @a : tensor<4xbf16> precision <param = bf16, reduce = f64, grad = bf16>
+// CHECK-NEXT:  @b : tensor<4xf64> precision <param = f64, reduce = f64, grad = f64>
+// CHECK-NEXT:  @c : tensor<4xf32> precision <param = f32, reduce = f64, grad = f32>
 // CHECK-LABEL: fsdp.unit @all_frozen
 // CHECK-NEXT:  @a : tensor<4xbf16> precision <param = bf16, reduce = f32, grad = bf16> frozen
 // CHECK-NEXT:  @b : tensor<4xf32> precision <param = f32, reduce = f32, grad = f32> frozen
@@ -107,6 +111,11 @@ module attributes {fsdp.profile = "grad_dtype"} {
     fsdp.param @a : tensor<4xbf16>
     fsdp.param @b : tensor<4xf16>
     fsdp.param @base : tensor<4xf64> frozen
+  }
+  fsdp.unit @widest on @dp {
+    fsdp.param @a : tensor<4xbf16>
+    fsdp.param @b : tensor<4xf64>
+    fsdp.param @c : tensor<4xf32>
   }
   fsdp.unit @all_frozen on @dp {
     fsdp.param @a : tensor<4xbf16> frozen
