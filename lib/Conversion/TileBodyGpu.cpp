@@ -334,22 +334,35 @@ void GpuTileBuilder::buildFull(const Copy &copy, const Place &place) {
   }
 }
 
+/// Elements are loaded and stored as integers: LLVM merges stores of branches,
+/// and on the CPU a bf16 that it carries from one to the other becomes a call.
 void GpuTileBuilder::copyElement(const Copy &copy, const Place &place,
                                  Value index, Value inMember) {
   Value inBucket = widen(index);
   Value from = function.packs ? inMember : inBucket;
   Value to = function.packs ? inBucket : inMember;
-  Value value = load(copy.from, place.source, from, !function.packs);
-  if (!copy.isPlain) {
-    Value old = function.adds ? load(copy.to, place.old, to, false) : Value();
-    value = convert(copy, value, old);
+  auto loadFloat = [&](Type dtype, Value base, Value at, bool isBucket) {
+    Value bits = load(b.getIntegerType(dtype.getIntOrFloatBitWidth()), base, at,
+                      isBucket);
+    return arith::BitcastOp::create(b, dtype, bits).getResult();
+  };
+  Value value;
+  if (copy.isPlain) {
+    value = load(copy.from, place.source, from, !function.packs);
+  } else {
+    Value old =
+        function.adds ? loadFloat(copy.to, place.old, to, false) : Value();
+    value = convert(
+        copy, loadFloat(copy.from, place.source, from, !function.packs), old);
+    value =
+        arith::BitcastOp::create(b, b.getIntegerType(8 * copy.toBytes), value);
   }
   store(value, place.target, to, function.packs);
 }
 
 void GpuTileBuilder::zeroElement(const Copy &copy, const Place &place,
                                  Value index) {
-  Value zero = arith::ConstantOp::create(b, b.getZeroAttr(copy.to));
+  Value zero = constant(b.getIntegerType(8 * copy.toBytes), 0);
   store(zero, place.target, widen(index), /*isBucket=*/true);
 }
 
