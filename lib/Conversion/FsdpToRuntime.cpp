@@ -34,6 +34,7 @@
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -66,6 +67,7 @@ private:
   void lowerLinearIndex(shard::ProcessLinearIndexOp op);
   LogicalResult lowerMultiIndex(shard::ProcessMultiIndexOp op);
   LogicalResult lowerCollective(BucketUserOpInterface op);
+  LogicalResult lowerLaunch(gpu::LaunchFuncOp op);
   LogicalResult createEntry(func::FuncOp function);
   void eraseDeclarations();
 
@@ -97,7 +99,8 @@ private:
 /// True for what becomes a call of the runtime.
 static bool reachesRuntime(Operation *op) {
   return isa<BucketUserOpInterface, memref::AllocOp, memref::DeallocOp,
-             shard::ProcessLinearIndexOp, shard::ProcessMultiIndexOp>(op);
+             shard::ProcessLinearIndexOp, shard::ProcessMultiIndexOp,
+             gpu::LaunchFuncOp>(op);
 }
 
 /// Collects the functions that reach the runtime, by themselves or by a call,
@@ -271,7 +274,7 @@ LogicalResult RuntimeLowering::lowerCollective(BucketUserOpInterface op) {
 
   ImplicitLocOpBuilder b(op->getLoc(), op);
   SmallVector<Value> operands{
-      getContext(op), calls.bucketName(b, bucket), i64(b, *axesCode),
+      getContext(op), calls.name(b, bucket), i64(b, *axesCode),
       i32(b, getRuntimeDtype(bucket)), i64(b, resolved->layout.rowElements())};
   Value input = op->getOperand(0);
   Value output = op.getOutputOperands().front();
@@ -290,6 +293,38 @@ LogicalResult RuntimeLowering::lowerCollective(BucketUserOpInterface op) {
   return success();
 }
 
+/// A launch of one of our kernels: its first operand points to the addresses
+/// that the kernel takes by value, the second is the bucket.
+LogicalResult RuntimeLowering::lowerLaunch(gpu::LaunchFuncOp op) {
+  auto kernel = dyn_cast_or_null<LLVM::LLVMFuncOp>(
+      symbolTable.lookupNearestSymbolFrom(op, op.getKernelAttr()));
+  auto addresses = kernel && kernel.getNumArguments() == 2
+                       ? kernel.getArgAttrOfType<TypeAttr>(
+                             0, LLVM::LLVMDialect::getByValAttrName())
+                       : TypeAttr();
+  auto array = addresses ? dyn_cast<LLVM::LLVMArrayType>(addresses.getValue())
+                         : LLVM::LLVMArrayType();
+  if (!array || op.getNumKernelOperands() != 2)
+    return op.emitOpError("has no lowering to the runtime: expected a kernel "
+                          "of convert-fsdp-to-tiles");
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto size = [&](Value index) -> Value {
+    return arith::IndexCastOp::create(b, b.getI64Type(), index);
+  };
+  auto [image, imageBytes] = calls.kernelImage(b);
+  gpu::KernelDim3 blocks = op.getGridSizeOperandValues();
+  gpu::KernelDim3 threads = op.getBlockSizeOperandValues();
+  Value bucket =
+      LLVM::AddrSpaceCastOp::create(b, pointer, op.getKernelOperand(1));
+  calls.call(b, RuntimeFunction::fsdprtLaunch,
+             {getContext(op), image, imageBytes, calls.name(b, kernel),
+              size(blocks.x), size(blocks.y), size(threads.x),
+              op.getKernelOperand(0), i64(b, 8 * array.getNumElements()),
+              bucket});
+  op.erase();
+  return success();
+}
+
 LogicalResult RuntimeLowering::lower(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](memref::AllocOp alloc) { return lowerAlloc(alloc); })
@@ -304,6 +339,7 @@ LogicalResult RuntimeLowering::lower(Operation *op) {
       .Case([&](shard::ProcessMultiIndexOp index) {
         return lowerMultiIndex(index);
       })
+      .Case([&](gpu::LaunchFuncOp launch) { return lowerLaunch(launch); })
       .Case<AllGatherOp, ReduceScatterOp, AllReduceOp>(
           [&](auto collective) { return lowerCollective(collective); })
       .Default([](Operation *) { return success(); });

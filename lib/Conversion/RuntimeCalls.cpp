@@ -97,21 +97,49 @@ Value RuntimeCalls::call(ImplicitLocOpBuilder &builder,
   return func::CallOp::create(builder, declaration, operands).getResult(0);
 }
 
-Value RuntimeCalls::bucketName(ImplicitLocOpBuilder &builder, BucketOp bucket) {
-  StringAttr &symbol = names[bucket];
+Value RuntimeCalls::name(ImplicitLocOpBuilder &builder, Operation *named) {
+  StringAttr &symbol = names[named];
   if (!symbol) {
-    std::string text = bucket.getSymName().str();
+    std::string text = SymbolTable::getSymbolName(named).str();
     text.push_back('\0');
     auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
     OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
-    auto global =
-        LLVM::GlobalOp::create(top, bucket.getLoc(), type, /*isConstant=*/true,
-                               LLVM::Linkage::Internal, "fsdp_bucket_name",
-                               builder.getStringAttr(text));
+    auto global = LLVM::GlobalOp::create(
+        top, named->getLoc(), type, /*isConstant=*/true,
+        LLVM::Linkage::Internal,
+        isa<BucketOp>(named) ? "fsdp_bucket_name" : "fsdp_kernel_name",
+        builder.getStringAttr(text));
     symbol = symbols.insert(global);
   }
   return LLVM::AddressOfOp::create(
       builder, LLVM::LLVMPointerType::get(builder.getContext()), symbol);
+}
+
+/// A constant of the module that another pass defines.
+static LLVM::GlobalOp declare(SymbolTable &symbols, ModuleOp module,
+                              StringRef name, Type type) {
+  if (auto known = symbols.lookup<LLVM::GlobalOp>(name))
+    return known;
+  OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+  auto global =
+      LLVM::GlobalOp::create(top, module.getLoc(), type,
+                             /*isConstant=*/true, LLVM::Linkage::External, name,
+                             /*value=*/Attribute());
+  symbols.insert(global);
+  return global;
+}
+
+std::pair<Value, Value>
+RuntimeCalls::kernelImage(ImplicitLocOpBuilder &builder) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  Type i64 = builder.getI64Type();
+  auto image = declare(symbols, module, kKernelImageSymbol,
+                       LLVM::LLVMArrayType::get(builder.getI8Type(), 0));
+  auto size = declare(symbols, module, kKernelImageBytesSymbol, i64);
+  Value sizeAddress =
+      LLVM::AddressOfOp::create(builder, pointer, size.getSymName());
+  return {LLVM::AddressOfOp::create(builder, pointer, image.getSymName()),
+          LLVM::LoadOp::create(builder, i64, sizeAddress)};
 }
 
 Value mlir::fsdp::createPointer(ImplicitLocOpBuilder &builder, Value buffer) {

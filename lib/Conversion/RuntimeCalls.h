@@ -38,8 +38,12 @@ public:
   Value call(ImplicitLocOpBuilder &builder, RuntimeFunction function,
              ValueRange operands);
 
-  /// A pointer to the zero-terminated name of `bucket`.
-  Value bucketName(ImplicitLocOpBuilder &builder, BucketOp bucket);
+  /// A pointer to the zero-terminated name of `named`, a bucket or a kernel.
+  Value name(ImplicitLocOpBuilder &builder, Operation *named);
+
+  /// The address and the size in bytes of the image that holds the module's
+  /// kernels; fsdp-embed-kernels defines both.
+  std::pair<Value, Value> kernelImage(ImplicitLocOpBuilder &builder);
 
 private:
   ModuleOp module;
@@ -47,6 +51,11 @@ private:
   DenseMap<int, func::FuncOp> declarations;
   DenseMap<Operation *, StringAttr> names;
 };
+
+/// Symbols of the image that holds the kernels: its bytes, and their number.
+inline constexpr StringLiteral kKernelImageSymbol = "fsdp_kernel_image";
+inline constexpr StringLiteral kKernelImageBytesSymbol =
+    "fsdp_kernel_image_bytes";
 
 /// A pointer to the first element of `buffer`, a memref.
 Value createPointer(ImplicitLocOpBuilder &builder, Value buffer);

@@ -19,6 +19,11 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Target/LLVM/NVVM/Target.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -81,6 +86,10 @@ void mlir::fsdp::registerFsdpPipelines() {
   PassPipelineRegistration<FsdpToCpuOptions>(
       "fsdp-to-cpu", "from explicit or packed IR to the LLVM dialect",
       buildFsdpToCpuPipeline);
+  PassPipelineRegistration<FsdpToCudaOptions>(
+      "fsdp-to-cuda",
+      "from packed IR to the LLVM dialect and kernels for a GPU",
+      buildFsdpToCudaPipeline);
 }
 
 void mlir::fsdp::registerFsdpPipelineDialects(DialectRegistry &registry) {
@@ -89,4 +98,10 @@ void mlir::fsdp::registerFsdpPipelineDialects(DialectRegistry &registry) {
   registry.insert<FsdpDialect>();
   registerShardGridExternalModel(registry);
   registerBufferizableOpInterfaceExternalModels(registry);
+  // Kernels are compiled in the middle of a pipeline.
+  NVVM::registerNVVMTargetInterfaceExternalModels(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerGPUDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
 }

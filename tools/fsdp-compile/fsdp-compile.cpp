@@ -30,6 +30,7 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
@@ -58,8 +59,8 @@ struct Options {
       "cpu", cl::value_desc("name"), cl::init("x86-64-v3"),
       cl::desc("x86-64 level or processor (default x86-64-v3)"),
       cl::cat(category)};
-  cl::opt<std::string> chip{"chip", cl::value_desc("name"),
-                            cl::desc("GPU, with --target=cuda"),
+  cl::opt<std::string> chip{"chip", cl::value_desc("name"), cl::init("sm_90"),
+                            cl::desc("GPU, with --target=cuda (default sm_90)"),
                             cl::cat(category)};
   cl::opt<bool> emulate{"emulate",
                         cl::desc("run the GPU's kernels on the host, with "
@@ -97,6 +98,29 @@ static bool hasDeclaredOps(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// True for a chip that PTX 8.0 does not know.
+static bool isBlackwell(StringRef chip) { return chip.starts_with("sm_1"); }
+
+/// The CUDA toolkit, if its assembler and bundler are there: where PATH, the
+/// usual variables or the usual folder say.
+static std::string findToolkit() {
+  SmallVector<std::string> folders;
+  for (const char *variable : {"CUDA_ROOT", "CUDA_HOME", "CUDA_PATH"})
+    if (const char *value = std::getenv(variable))
+      folders.push_back(std::string(value) + "/bin");
+  folders.push_back("/usr/local/cuda/bin");
+  SmallVector<StringRef> paths(folders.begin(), folders.end());
+  llvm::ErrorOr<std::string> ptxas = llvm::sys::findProgramByName("ptxas");
+  if (!ptxas)
+    ptxas = llvm::sys::findProgramByName("ptxas", paths);
+  if (!ptxas)
+    return {};
+  StringRef bin = llvm::sys::path::parent_path(*ptxas);
+  if (!llvm::sys::findProgramByName("fatbinary", {bin}))
+    return {};
+  return llvm::sys::path::parent_path(bin).str();
+}
+
 /// From what was written to the LLVM dialect.
 static LogicalResult lower(ModuleOp module, const Options &options,
                            const FsdpOptimizeOptions &optimize) {
@@ -106,9 +130,23 @@ static LogicalResult lower(ModuleOp module, const Options &options,
     buildFsdpOptimizePipeline(manager, optimize);
   else
     manager.addPass(createResolvePrecisionPass());
-  FsdpToCpuOptions toCpu;
-  toCpu.emulate = options.emulate.getValue();
-  buildFsdpToCpuPipeline(manager, toCpu);
+  if (options.target == Target::Cuda && !options.emulate) {
+    FsdpToCudaOptions toCuda;
+    toCuda.chip = options.chip.getValue();
+    // The oldest PTX that knows the chip, so that old drivers take it.
+    toCuda.features = isBlackwell(options.chip) ? "+ptx86" : "+ptx80";
+    std::string toolkit = findToolkit();
+    toCuda.toolkit = toolkit;
+    toCuda.format = toolkit.empty() ? "isa" : "fatbin";
+    if (toolkit.empty())
+      llvm::WithColor::remark(llvm::errs(), "fsdp-compile")
+          << "no ptxas: the artefact holds PTX alone\n";
+    buildFsdpToCudaPipeline(manager, toCuda);
+  } else {
+    FsdpToCpuOptions toCpu;
+    toCpu.emulate = options.emulate.getValue();
+    buildFsdpToCpuPipeline(manager, toCpu);
+  }
   return manager.run(module);
 }
 
@@ -157,8 +195,12 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv, "fsdp-compile: from IR to a library that fsdp-run runs\n");
 
-  if (options.target == Target::Cuda && !options.emulate)
-    return fail("this build has no CUDA target yet");
+  unsigned chipNumber;
+  StringRef chipName = options.chip;
+  if (!chipName.consume_front("sm_") ||
+      chipName.rtrim("af").getAsInteger(10, chipNumber) || chipNumber < 80)
+    return fail("--chip: expected sm_80 or later, but it is '" + options.chip +
+                "'");
   if (options.target == Target::Cpu &&
       (options.emulate || options.chip.getNumOccurrences()))
     return fail(Twine(options.emulate ? "--emulate" : "--chip") +

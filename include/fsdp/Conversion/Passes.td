@@ -224,4 +224,41 @@ def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {
   ];
 }
 
+def EmbedKernelsPass : Pass<"fsdp-embed-kernels", "::mlir::ModuleOp"> {
+  let summary = "make the compiled kernels a constant of the module";
+  let description = [{
+    Takes a module whose `gpu.module` has become a `gpu.binary` with one object.
+    Its bytes become the constant `fsdp_kernel_image`, and their number
+    `fsdp_kernel_image_bytes`, to which the launches refer. PTX gets a final
+    zero. Afterwards there is no `gpu.binary` left; a module without one is left
+    alone. More than one binary or object is refused.
+
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.binary @fsdp_kernels [#gpu.object<#nvvm.target<chip = "sm_90">, assembly = "...">]
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def VerifyDeviceMemoryPass
+    : Pass<"fsdp-verify-device-memory", "::mlir::ModuleOp"> {
+  let summary = "refuse host code that touches the device's memory";
+  let description = [{
+    Behind `convert-fsdp-to-tiles{target=cuda}` all buffers are the device's.
+    Fails at every op outside of kernels that reads or writes one, an `arith` op
+    on tensors that was not folded into a local op, say, which has become a loop.
+    Collectives and launches take buffers and do not touch them. Reads only.
+
+    ```mlir
+    func.func @allocates() {
+      %b = memref.alloc() : memref<4xf32>
+      memref.dealloc %b : memref<4xf32>
+      return
+    }
+    ```
+  }];
+}
+
 #endif // FSDP_CONVERSION_PASSES

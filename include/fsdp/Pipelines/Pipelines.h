@@ -106,6 +106,28 @@ struct FsdpToCpuOptions : PassPipelineOptions<FsdpToCpuOptions> {
 void buildFsdpToCpuPipeline(OpPassManager &manager,
                             const FsdpToCpuOptions &options);
 
+/// Options of `fsdp-to-cuda`.
+struct FsdpToCudaOptions : PassPipelineOptions<FsdpToCudaOptions> {
+  Option<std::string> chip{*this, "chip", llvm::cl::desc("chip to compile for"),
+                           llvm::cl::init("sm_90")};
+  Option<std::string> features{*this, "features",
+                               llvm::cl::desc("features of the code generator"),
+                               llvm::cl::init("+ptx80")};
+  Option<std::string> format{
+      *this, "format",
+      llvm::cl::desc("isa: PTX; bin: machine code; fatbin: both; the last two "
+                     "need the toolkit"),
+      llvm::cl::init("isa")};
+  Option<std::string> toolkit{*this, "toolkit",
+                              llvm::cl::desc("path of the CUDA toolkit"),
+                              llvm::cl::init("")};
+};
+
+/// From a module at stage packed, in which nothing but our ops touches tensors,
+/// to the LLVM dialect for the host, with the kernels' image as a constant.
+void buildFsdpToCudaPipeline(OpPassManager &manager,
+                             const FsdpToCudaOptions &options);
+
 /// Registers the pipelines under their names.
 void registerFsdpPipelines();
 

@@ -1,4 +1,4 @@
-//===- ToCpu.cpp - fsdp-to-cpu, pass by pass ------------------------------===//
+//===- Lowering.cpp - fsdp-to-cpu and fsdp-to-cuda, pass by pass ----------===//
 //
 // Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,10 +9,13 @@
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Pipelines/Pipelines.h"
 
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -70,19 +73,62 @@ static void addLlvm(OpPassManager &manager) {
   manager.addPass(createVerifyLoweredPass());
 }
 
-void mlir::fsdp::buildFsdpToCpuPipeline(OpPassManager &manager,
-                                        const FsdpToCpuOptions &options) {
+/// From values to buffers, with local ops as tiles for `target`.
+static void addTiles(OpPassManager &manager,
+                     const FsdpToTilesPassOptions &tiles) {
   VerifyLoweredPassOptions input;
   input.input = true;
   manager.addPass(createVerifyLoweredPass(input));
   // While the signatures still say which tensor is what.
-  manager.addPass(createDeclareEntriesPass());
+  DeclareEntriesPassOptions entries;
+  entries.target = tiles.target == TileTarget::Cuda ? "cuda" : "cpu";
+  manager.addPass(createDeclareEntriesPass(entries));
   addBufferization(manager);
   manager.addPass(createVerifyStagePass({Stage::Buffered}));
+  manager.addPass(createFsdpToTilesPass(tiles));
+}
+
+void mlir::fsdp::buildFsdpToCpuPipeline(OpPassManager &manager,
+                                        const FsdpToCpuOptions &options) {
   FsdpToTilesPassOptions tiles;
   tiles.target = options.emulate ? TileTarget::Emulate : TileTarget::Cpu;
-  manager.addPass(createFsdpToTilesPass(tiles));
+  addTiles(manager, tiles);
   manager.addPass(createFsdpToRuntimePass());
+  addLoops(manager);
+  addLlvm(manager);
+}
+
+/// Kernels to code for the chip, and that to a constant of the module.
+static void addKernels(OpPassManager &manager,
+                       const FsdpToCudaOptions &options) {
+  OpPassManager &kernels = manager.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createConvertNVVMToLLVMPass()); // predicated stores
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createConvertVectorToLLVMPass());
+  kernels.addPass(createConvertGpuOpsToNVVMOps()); // arith and cf too
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = options.format;
+  binary.toolkitPath = options.toolkit;
+  manager.addPass(createGpuModuleToBinaryPass(binary));
+  manager.addPass(createEmbedKernelsPass());
+}
+
+void mlir::fsdp::buildFsdpToCudaPipeline(OpPassManager &manager,
+                                         const FsdpToCudaOptions &options) {
+  FsdpToTilesPassOptions tiles;
+  tiles.target = TileTarget::Cuda;
+  tiles.chip = options.chip;
+  tiles.features = options.features;
+  addTiles(manager, tiles);
+  // What is left around our ops would run on the host, on the device's buffers.
+  manager.addPass(createVerifyDeviceMemoryPass());
+  // Launches take the size of a kernel's parameters from the kernel, so they
+  // are lowered before it is compiled.
+  manager.addPass(createFsdpToRuntimePass());
+  addKernels(manager, options);
   addLoops(manager);
   addLlvm(manager);
 }
