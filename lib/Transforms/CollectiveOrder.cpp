@@ -59,10 +59,13 @@ void Collectives::add(Operation *op, GridAxes &axes,
   bool shards = isa<UnshardOp, ReduceGradsOp, AllGatherOp, ReduceScatterOp>(op);
   bool replicates = isa<ReduceGradsOp, AllReduceOp>(op);
 
-  Collective collective{op, "unit", unit.getSymName(), 0, 0, {}};
+  Collective collective{op, "unit", unit.getSymName(), unit.getSymNameAttr(), 0,
+                        0,  {}};
   if (auto user = dyn_cast<BucketUserOpInterface>(op)) {
+    BucketOp bucket = lookupBucket(user, symbolTable);
     collective.kind = "bucket";
-    collective.name = user.getBucketAttr().getValue();
+    collective.name = bucket.getSymName();
+    collective.payload = bucket.getMembers();
   }
   unsigned gridNumber = axes.getNumber(grid, shape);
   auto addGroup = [&](ArrayRef<int64_t> groupAxes) {
@@ -214,22 +217,26 @@ static std::optional<Collectives::Opposite> findOppositeSpans(const Spans &a,
   return std::nullopt;
 }
 
-/// Two names whose first uses in `a` and in `b` are in opposite orders.
+/// Two payloads whose first uses in `a` and in `b` are in opposite orders.
 static std::optional<Collectives::Opposite>
-findOppositeNames(ArrayRef<const Collective *> a,
-                  ArrayRef<const Collective *> b) {
-  llvm::MapVector<StringRef, std::pair<unsigned, const Collective *>> inB;
+findOppositePayloads(ArrayRef<const Collective *> a,
+                     ArrayRef<const Collective *> b) {
+  using Key = std::pair<Attribute, TypeID>;
+  auto keyOf = [](const Collective *use) {
+    return Key(use->payload, use->op->getName().getTypeID());
+  };
+  DenseMap<Key, std::pair<unsigned, const Collective *>> inB;
   for (auto [position, use] : llvm::enumerate(b))
-    inB.insert({use->name, {position, use}});
+    inB.try_emplace(keyOf(use), position, use);
   // If any two are in opposite orders, two neighbours among the common are.
   const Collective *before = nullptr;
-  DenseSet<StringRef> seen;
+  DenseSet<Key> seen;
   for (const Collective *use : a) {
-    auto it = inB.find(use->name);
-    if (it == inB.end() || !seen.insert(use->name).second)
+    auto it = inB.find(keyOf(use));
+    if (it == inB.end() || !seen.insert(keyOf(use)).second)
       continue;
     if (before) {
-      auto [position, other] = inB.find(before->name)->second;
+      auto [position, other] = inB.lookup(keyOf(before));
       if (it->second.first < position)
         return Collectives::Opposite{before, use, it->second.second, other};
     }
@@ -239,25 +246,26 @@ findOppositeNames(ArrayRef<const Collective *> a,
 }
 
 std::optional<Collectives::Opposite>
-Collectives::findOpposite(ArrayRef<SmallVector<Block *>> ways, bool anyName) {
+Collectives::findOpposite(ArrayRef<SmallVector<Block *>> ways,
+                          bool anyPayload) {
   SmallVector<Spans> spans;
-  SmallVector<SmallVector<const Collective *>> names;
+  SmallVector<SmallVector<const Collective *>> uses;
   for (const SmallVector<Block *> &way : ways) {
     Spans &ofWay = spans.emplace_back();
-    auto &namesOfWay = names.emplace_back();
+    auto &usesOfWay = uses.emplace_back();
     for (auto [position, use] : llvm::enumerate(getUses(way))) {
       unsigned at = position;
       Span span{at, at, use.collective};
       ofWay.insert({use.communicator, span}).first->second.last = at;
-      namesOfWay.push_back(use.collective);
+      usesOfWay.push_back(use.collective);
     }
   }
   for (size_t i = 0; i < ways.size(); ++i)
     for (size_t j = i + 1; j < ways.size(); ++j) {
       if (auto found = findOppositeSpans(spans[i], spans[j]))
         return found;
-      if (anyName)
-        if (auto found = findOppositeNames(names[i], names[j]))
+      if (anyPayload)
+        if (auto found = findOppositePayloads(uses[i], uses[j]))
           return found;
     }
   return std::nullopt;

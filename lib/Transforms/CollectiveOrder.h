@@ -25,6 +25,9 @@ namespace mlir::fsdp {
 struct Collective {
   Operation *op;
   StringRef kind, name; ///< "unit" or "bucket", and its symbol
+  /// The unit, or the members of the bucket: what travels, whatever the bucket
+  /// is called.
+  Attribute payload;
   /// The axes on whose coordinates the ranks that meet differ.
   Dependence group;
   /// The other axes of the grid: control flow may depend on these.
@@ -59,10 +62,10 @@ public:
   };
   /// Looks for two communicators that are used by two ways in opposite orders:
   /// in one always or only the first before the second, in the other the
-  /// reverse. With `anyName` also for two units or buckets, on whatever
-  /// communicators. Must not be called where there is recursion.
+  /// reverse. With `anyPayload` also for two units, or members of buckets, on
+  /// whatever communicators. Must not be called where there is recursion.
   std::optional<Opposite> findOpposite(ArrayRef<SmallVector<Block *>> ways,
-                                       bool anyName);
+                                       bool anyPayload);
 
 private:
   struct Use {

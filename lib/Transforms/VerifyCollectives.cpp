@@ -207,8 +207,9 @@ void Proof::reportOrder(const Collectives::Opposite &found,
   InFlightDiagnostic diag =
       found.second->op->emitOpError("of ")
       << found.second->describe() << " comes after " << found.first->describe()
-      << " here, but before it in another branch of control flow that depends "
-         "on "
+      << " here, but " << found.otherFirst->describe() << " before "
+      << found.otherSecond->describe()
+      << " in another branch of control flow that depends on "
       << axes.describe(uniformity.getDecision(decidingOp))
       << ", expected one order on all ranks";
   diag.attachNote(found.first->op->getLoc())
@@ -239,7 +240,7 @@ void Proof::checkControl() {
     if (reason.decidingOp) {
       cause &= uniformity.getDecision(reason.decidingOp);
       auto ways = uniformity.getWays(reason.decidingOp);
-      if (auto found = collectives.findOpposite(ways, /*anyName=*/true)) {
+      if (auto found = collectives.findOpposite(ways, /*anyPayload=*/true)) {
         reportOrder(*found, reason.decidingOp);
         continue;
       }
@@ -254,7 +255,7 @@ void Proof::checkOrder() {
     if (!(decision & ~kDependsOnData) || reported.contains(op))
       continue;
     auto ways = uniformity.getWays(op);
-    auto found = collectives.findOpposite(ways, /*anyName=*/false);
+    auto found = collectives.findOpposite(ways, /*anyPayload=*/false);
     if (found && isNews(op))
       reportOrder(*found, op);
   }

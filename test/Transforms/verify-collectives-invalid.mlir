@@ -35,7 +35,7 @@ func.func @negative_swapped_on_rank_0(%s: tensor<2xf32>) {
   scf.if %first {
     // expected-note @below {{unit 'b' is first here}}
     %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<8xf32>
-    // expected-error @below {{of unit 'a' comes after unit 'b' here, but before it in another branch of control flow that depends on the rank's coordinate on axis 0 of grid 'dp', expected one order on all ranks}}
+    // expected-error @below {{of unit 'a' comes after unit 'b' here, but unit 'a' before unit 'b' in another branch of control flow that depends on the rank's coordinate on axis 0 of grid 'dp', expected one order on all ranks}}
     %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<8xf32>
   } else {
     // expected-note @below {{unit 'a' is first in the other branch}}
@@ -583,14 +583,14 @@ func.func @negative_reduce_grads(%g: tensor<8xf32>) {
 
 // -----
 
-// The seeded fault: two communicators in opposite orders. All ranks are in
-// both, so the first two that meet block each other.
+// The seeded fault: two communicators in opposite orders. Ranks 0 and 2
+// are in both, and each would wait for the other in the one that it uses first.
 
 shard.grid @hsdp(shape = 2x2)
 fsdp.unit @all on @hsdp { fsdp.param @w : tensor<8xf32> }
-fsdp.unit @rows on @hsdp shard_axes [1] { fsdp.param @v : tensor<4xf32> }
+fsdp.unit @columns on @hsdp shard_axes [0] { fsdp.param @v : tensor<4xf32> }
 fsdp.bucket @ga gather @all[@w] : f32 align 1
-fsdp.bucket @gr gather @rows[@v] : f32 align 1
+fsdp.bucket @gc gather @columns[@v] : f32 align 1
 
 func.func @negative_opposite_orders(%s: tensor<2xf32>) {
   %c0 = arith.constant 0 : index
@@ -600,13 +600,43 @@ func.func @negative_opposite_orders(%s: tensor<2xf32>) {
   scf.if %first {
     // expected-note @below {{bucket 'ga' is first here}}
     %0 = fsdp.all_gather %s of @ga : (tensor<2xf32>) -> tensor<4x2xf32>
-    // expected-error @below {{of bucket 'gr' comes after bucket 'ga' here, but before it in another branch of control flow that depends on the rank's coordinate on axis 0 of grid 'hsdp', expected one order on all ranks}}
-    %1 = fsdp.all_gather %s of @gr : (tensor<2xf32>) -> tensor<2x2xf32>
+    // expected-error @below {{of bucket 'gc' comes after bucket 'ga' here, but bucket 'gc' before bucket 'ga' in another branch of control flow that depends on the rank's coordinate on axis 0 of grid 'hsdp', expected one order on all ranks}}
+    %1 = fsdp.all_gather %s of @gc : (tensor<2xf32>) -> tensor<2x2xf32>
   } else {
-    // expected-note @below {{bucket 'gr' is first in the other branch}}
-    %0 = fsdp.all_gather %s of @gr : (tensor<2xf32>) -> tensor<2x2xf32>
+    // expected-note @below {{bucket 'gc' is first in the other branch}}
+    %0 = fsdp.all_gather %s of @gc : (tensor<2xf32>) -> tensor<2x2xf32>
     // expected-note @below {{bucket 'ga' is second there}}
     %1 = fsdp.all_gather %s of @ga : (tensor<2xf32>) -> tensor<4x2xf32>
+  }
+  return
+}
+
+// -----
+
+// The same after expansion, where each branch has buckets of its own.
+
+shard.grid @dp(shape = 2)
+fsdp.unit @u on @dp {
+  fsdp.param @a : tensor<4xf32>
+  fsdp.param @b : tensor<4xf32>
+}
+fsdp.bucket @a0 gather @u[@a] : f32 align 1
+fsdp.bucket @b0 gather @u[@b] : f32 align 1
+fsdp.bucket @a1 gather @u[@a] : f32 align 1
+fsdp.bucket @b1 gather @u[@b] : f32 align 1
+
+func.func @negative_swapped_members(%s: tensor<2xf32>, %p: i1) {
+  // expected-note @below {{'scf.if' decides here}}
+  scf.if %p {
+    // expected-note @below {{bucket 'a0' is first here}}
+    %0 = fsdp.all_gather %s of @a0 : (tensor<2xf32>) -> tensor<2x2xf32>
+    // expected-error @below {{of bucket 'b0' comes after bucket 'a0' here, but bucket 'b1' before bucket 'a1' in another branch of control flow that depends on data, expected one order on all ranks}}
+    %1 = fsdp.all_gather %s of @b0 : (tensor<2xf32>) -> tensor<2x2xf32>
+  } else {
+    // expected-note @below {{bucket 'b1' is first in the other branch}}
+    %0 = fsdp.all_gather %s of @b1 : (tensor<2xf32>) -> tensor<2x2xf32>
+    // expected-note @below {{bucket 'a1' is second there}}
+    %1 = fsdp.all_gather %s of @a1 : (tensor<2xf32>) -> tensor<2x2xf32>
   }
   return
 }
@@ -634,7 +664,7 @@ func.func @negative_order_of_communicators(%s: tensor<2xf32>) {
   scf.if %first {
     // expected-note @below {{unit 'a' is first here}}
     %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
-    // expected-error @below {{of unit 'b' comes after unit 'a' here, but before it in another branch of control flow that depends on the rank's coordinate on axis 0 of grid 'g', expected one order on all ranks}}
+    // expected-error @below {{of unit 'b' comes after unit 'a' here, but unit 'b' before unit 'a' in another branch of control flow that depends on the rank's coordinate on axis 0 of grid 'g', expected one order on all ranks}}
     %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
   } else {
     func.call @gather_b(%s) : (tensor<2xf32>) -> ()

@@ -75,6 +75,10 @@ struct Options {
   cl::opt<std::string> optimize{"optimize", cl::value_desc("k=v ..."),
                                 cl::desc("options of fsdp-optimize"),
                                 cl::cat(category)};
+  cl::opt<bool> noVerifyCollectives{
+      "no-verify-collectives",
+      cl::desc("do not prove that all ranks issue the same collectives"),
+      cl::cat(category)};
   cl::opt<bool> object{"c", cl::desc("write an object file, do not link"),
                        cl::cat(category)};
   cl::opt<std::string> header{"header", cl::value_desc("file"),
@@ -126,10 +130,13 @@ static LogicalResult lower(ModuleOp module, const Options &options,
                            const FsdpOptimizeOptions &optimize) {
   PassManager manager(module.getContext());
   // Level 0 of explicit IR is that IR, once the dtypes are written.
-  if (options.optLevel != OptLevel::Explicit || hasDeclaredOps(module))
+  if (options.optLevel != OptLevel::Explicit || hasDeclaredOps(module)) {
     buildFsdpOptimizePipeline(manager, optimize);
-  else
+  } else {
     manager.addPass(createResolvePrecisionPass());
+    if (optimize.verifyCollectives)
+      manager.addPass(createVerifyCollectivesPass());
+  }
   if (options.target == Target::Cuda && !options.emulate) {
     FsdpToCudaOptions toCuda;
     toCuda.chip = options.chip.getValue();
@@ -214,6 +221,13 @@ int main(int argc, char **argv) {
                 options.optimize + "'");
   if (optimize.optLevel != options.optLevel)
     return fail("--optimize: the level is --opt-level's");
+
+  if (options.noVerifyCollectives)
+    optimize.verifyCollectives = false;
+  if (!optimize.verifyCollectives)
+    llvm::WithColor::warning(llvm::errs(), "fsdp-compile")
+        << "not proved: that all ranks issue the same collectives in the same "
+           "order; a run in which they do not ends in an error\n";
 
   DialectRegistry registry;
   registerFsdpPipelineDialects(registry);
