@@ -74,7 +74,9 @@ Value Body::extend(Value value, Type to) {
 
 /// To nearest even by integer arithmetic: adds just under half of the last
 /// place kept, and one more where that place is odd. A NaN could overflow to
-/// another sign or lose its payload, so all become 0x7fff.
+/// another sign or lose its payload, so the low 15 bits of all are set. By OR,
+/// not by a select: LLVM would turn that into a select of bf16 values, which it
+/// can lower to a call of __truncsfbf2 on processors without bf16.
 Value Body::f32ToBf16(Value value) {
   Value word = bits(value, 32);
   Value upper = arith::ShRUIOp::create(b, word, integer(32, 16));
@@ -85,7 +87,9 @@ Value Body::f32ToBf16(Value value) {
   Value magnitude = arith::AndIOp::create(b, word, integer(32, 0x7fffffff));
   Value isNan = arith::CmpIOp::create(b, arith::CmpIPredicate::ugt, magnitude,
                                       integer(32, 0x7f800000));
-  Value result = arith::SelectOp::create(b, isNan, integer(32, 0x7fff), kept);
+  Value quiet = arith::AndIOp::create(
+      b, arith::ExtSIOp::create(b, i(32), isNan), integer(32, 0x7fff));
+  Value result = arith::OrIOp::create(b, kept, quiet);
   Value half = arith::TruncIOp::create(b, i(16), result);
   return floats(half, b.getBF16Type());
 }

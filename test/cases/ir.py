@@ -99,9 +99,13 @@ class HandWrittenModule:
         ]
 
     def _precision(self, param):
-        """From stage explicit on, parameters carry their full precision."""
+        """From stage explicit on, parameters carry their full precision. Members
+        of a reduction reduce in its wire dtype, whatever the unit says."""
         full = self.hand.precisions[param["name"]]
         entries = {"param": full.param, "reduce": full.reduce, "grad": full.grad}
+        bucket = self.case["inputs"]["bucket"]
+        if bucket["kind"] == "reduce" and param["name"] in bucket["members"]:
+            entries["reduce"] = self.hand.wire
         return {k: t.name for k, t in entries.items() if t}
 
     def text(self, args, results, body):

@@ -26,10 +26,6 @@ from .values import (
 )
 
 
-def _option(case, name):
-    return case.get("options", {}).get(name)
-
-
 def partial_sums(case):
     steps = case.get("inputs", {}).get("steps", [])
     return any(not s.get("all_reduce", True) for s in steps)
@@ -37,7 +33,7 @@ def partial_sums(case):
 
 # What does not exist yet: a case that needs it is reported, not run.
 NOT_COVERED = {
-    "scope=global": lambda c: _option(c, "scope") == "global",
+    "scope=global": lambda c: c.get("options", {}).get("scope") == "global",
 }
 
 MAX_RANKS = 64  # of fsdp-run
@@ -253,7 +249,10 @@ class CaseRun:
         artefact = self.compile(self.write(text), "case.so")
         out = self.execute(artefact, inputs, per_rank=False)
         rows = [o["result0"][2].view(np.uint8) for o in out]
-        expect_rows(self.case, hand.layout, hand.member_dtypes, rows)
+        grid = hand.unit.grid
+        for replica in grid.group(0, grid.replicate_axes):
+            own = [rows[r] for r in grid.group(replica, grid.shard_axes)]
+            expect_rows(self.case, hand.layout, hand.member_dtypes, own)
         for rank, tensors in enumerate(out):
             for name, want in self.case["expected"]["full"].items():
                 self.expect_full(f"{name}, rank {rank}", want, tensors[name])
