@@ -24,3 +24,6 @@ llvm_config.add_tool_substitutions(
     ["fsdp-opt", "fsdp-compile", "fsdp-run", "not", "split-file"],
     [bin_dir, config.llvm_tools_dir],
 )
+# For the scripts of test/ptx, which start them.
+config.environment["FSDP_OPT"] = os.path.join(bin_dir, "fsdp-opt")
+config.environment["MLIR_OPT"] = os.path.join(config.llvm_tools_dir, "mlir-opt")

@@ -117,12 +117,20 @@ bool mlir::fsdp::isReciprocalExact(Type dtype, float divisor) {
                   &losesInfo);
     float x = value.convertToFloat();
     float quotient = x * reciprocal;
-    float remainder = std::fma(-divisor, quotient, x);
-    if (rounded(std::fma(remainder, reciprocal, quotient)) !=
+    float excess = std::fma(divisor, quotient, -x);
+    if (rounded(std::fma(excess, -reciprocal, quotient)) !=
         rounded(x / divisor))
       return false;
   }
   return true;
+}
+
+bool KernelArithmetic::hasExactReciprocal(Type dtype, float divisor) const {
+  auto [known, isNew] = exactReciprocals.try_emplace(
+      {dtype.getAsOpaquePointer(), divisor}, false);
+  if (isNew)
+    known->second = isReciprocalExact(dtype, divisor);
+  return known->second;
 }
 
 Value KernelArithmetic::divide(OpBuilder &b, Location loc, Value value,
@@ -139,19 +147,22 @@ Value KernelArithmetic::divide(OpBuilder &b, Location loc, Value value,
   };
   // LLVM turns a division by a power of two into an exact multiplication. Any
   // other one is an instruction sequence with a call for rare operands, which
-  // the reciprocal spares where it gives the same bits; infinities and NaN come
-  // out of the correction as NaN, so they take the uncorrected product.
+  // the reciprocal spares where it gives the same bits: the product exceeds the
+  // quotient by a little, which is taken off. (The other way round, what is
+  // missing added, -0 would become +0.) Infinities and NaN come out of the
+  // correction as NaN, so they take the uncorrected product.
   int exponent;
   bool isPowerOfTwo = std::frexp(divisorF32, &exponent) == 0.5f;
   Value quotient;
   if (bitsOf(dtype) == 16 && !isPowerOfTwo &&
-      isReciprocalExact(dtype, divisorF32)) {
-    Value reciprocal = constant(1.0f / divisorF32);
-    Value estimate = arith::MulFOp::create(b, loc, x, reciprocal);
-    Value remainder =
-        LLVM::FMAOp::create(b, loc, constant(-divisorF32), estimate, x);
+      hasExactReciprocal(dtype, divisorF32)) {
+    float reciprocal = 1.0f / divisorF32;
+    Value estimate = arith::MulFOp::create(b, loc, x, constant(reciprocal));
+    Value negated = arith::NegFOp::create(b, loc, x);
+    Value excess =
+        LLVM::FMAOp::create(b, loc, constant(divisorF32), estimate, negated);
     Value corrected =
-        LLVM::FMAOp::create(b, loc, remainder, reciprocal, estimate);
+        LLVM::FMAOp::create(b, loc, excess, constant(-reciprocal), estimate);
     Value isNumber = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ORD,
                                            corrected, corrected);
     quotient = arith::SelectOp::create(b, loc, isNumber, corrected, estimate);

@@ -18,6 +18,8 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <map>
+
 namespace mlir::fsdp {
 
 class KernelArithmetic {
@@ -33,7 +35,11 @@ public:
   Value add(OpBuilder &builder, Location loc, Value lhs, Value rhs) const;
 
 private:
+  bool hasExactReciprocal(Type dtype, float divisor) const;
+
   bool emulate;
+  /// Answers of isReciprocalExact, which takes milliseconds.
+  mutable std::map<std::pair<const void *, float>, bool> exactReciprocals;
 };
 
 /// True if the reciprocal of `divisor`, corrected by two fused multiply-adds in

@@ -1,0 +1,230 @@
+# What each instruction computes.
+#
+# Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# `semantics(opcode)` gives the types of an instruction's operands and a function
+# of arrays. Types are those of PTX; registers hold unsigned integers, and bools
+# for predicates. Opcodes that are not listed do not exist.
+
+from functools import lru_cache
+
+import numpy as np
+
+from . import floats
+from .errors import PtxError
+
+WIDTHS = {
+    "pred": 1, "b8": 8, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16,
+    "b32": 32, "u32": 32, "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32,
+    "b64": 64, "u64": 64, "s64": 64, "f64": 64,
+}
+CARRIERS = {
+    1: np.dtype(bool), 8: np.dtype(np.uint8), 16: np.dtype(np.uint16),
+    32: np.dtype(np.uint32), 64: np.dtype(np.uint64),
+}
+COMPARE = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+    "gt": np.greater, "ge": np.greater_equal,
+}
+LOGIC = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+INTEGER = {"add": np.add, "sub": np.subtract, "mul.lo": np.multiply}
+FLOAT = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}
+
+
+def carrier(ptx_type):
+    return CARRIERS[WIDTHS[ptx_type]]
+
+
+def _signed(bits):
+    return bits.view(f"i{bits.dtype.itemsize}")
+
+
+def _view_as(ptx_type):
+    """From a register's bits to values of `ptx_type`."""
+    if ptx_type[0] == "s":
+        return _signed
+    if ptx_type == "f32":
+        return floats.as_f32
+    if ptx_type == "f64":
+        return floats.as_f64
+    return lambda bits: bits
+
+
+def _bits_of(values):
+    return values.view(f"u{values.dtype.itemsize}")
+
+
+def _shift(left, width):
+    shift = np.left_shift if left else np.right_shift
+
+    def function(value, amount):
+        amount = amount.astype(value.dtype)
+        kept = amount < width  # a larger one shifts everything out
+        moved = shift(value, np.where(kept, amount, 0).astype(value.dtype))
+        return np.where(kept, moved, 0).astype(value.dtype)
+
+    return function
+
+
+def _extract(signed):
+    def function(value, position, length):
+        mask = (np.uint32(1) << length) - np.uint32(1)
+        field = (value >> position) & mask
+        if not signed:
+            return field
+        sign = np.uint32(1) << (length - np.uint32(1))
+        return (field ^ sign) - sign
+
+    return function
+
+
+def _minmax(ptx_type, function):
+    view = _view_as(ptx_type)
+    return lambda a, b: _bits_of(function(view(a), view(b)))
+
+
+def _half_arithmetic(name, function):
+    # float64 holds sums and products of 16-bit values exactly, so that the
+    # rounding to 16 bits is the only one.
+    def on_halves(a, b):
+        wide = function(floats.widen_half(a, name), floats.widen_half(b, name))
+        return floats.round_half(wide, name)
+
+    return on_halves
+
+
+def _float_arithmetic(operation, ptx_type):
+    function = FLOAT[operation]
+    if ptx_type in ("f16", "bf16") and operation != "div":
+        return _half_arithmetic(ptx_type, function)
+    if ptx_type in ("f16x2", "bf16x2") and operation != "div":
+        return floats.pairwise(_half_arithmetic(ptx_type[:-2], function))
+    if ptx_type in ("f32", "f64"):
+        view = _view_as(ptx_type)
+        return lambda a, b: _bits_of(function(view(a), view(b)))
+    return None
+
+
+def _compare(comparison, ptx_type):
+    view = _view_as(ptx_type)
+    if ptx_type in ("f32", "f64"):
+        if comparison in ("num", "nan"):
+            wanted = comparison == "nan"
+            return lambda a, b: (np.isnan(view(a)) | np.isnan(view(b))) == wanted
+        if comparison == "ne":  # ordered: false for NaN
+            return lambda a, b: (view(a) < view(b)) | (view(a) > view(b))
+    if comparison not in COMPARE:
+        return None
+    function = COMPARE[comparison]
+    return lambda a, b: function(view(a), view(b))
+
+
+def _values_of(ptx_type):
+    """A register's bits as exact float64 values."""
+    if ptx_type in floats.HALF:
+        return lambda bits: floats.widen_half(bits, ptx_type)
+    view = _view_as(ptx_type)
+    return lambda bits: view(bits).astype(np.float64)
+
+
+def _convert_float(to, source):
+    values = _values_of(source)
+    if to in floats.HALF:
+        return lambda bits: floats.round_half(values(bits), to)
+    target = np.float32 if to == "f32" else np.float64
+    return lambda bits: _bits_of(values(bits).astype(target))
+
+
+def _convert(modifiers):
+    """cvt: (types, function)."""
+    rounds = modifiers[0] == "rn"
+    to, source = modifiers[1:] if rounds else modifiers
+    if rounds and to in ("f16x2", "bf16x2"):
+        one = _convert_float(to[:-2], source)
+        return (to, source, source), lambda a, b: floats.pack(one(a), one(b))
+    floating = {"f16", "bf16", "f32", "f64"}
+    if to in floating and source in floating:
+        if rounds != (WIDTHS[to] < WIDTHS[source]):
+            return None
+        return (to, source), _convert_float(to, source)
+    if rounds or to not in WIDTHS or source not in WIDTHS:
+        return None
+    if source[0] == "u" or WIDTHS[to] <= WIDTHS[source]:
+        return (to, source), lambda a: a.astype(carrier(to))
+    signed = f"i{WIDTHS[to] // 8}"
+    return (to, source), lambda a: _bits_of(_signed(a).astype(signed))
+
+
+def _lookup(opcode):
+    operation, *modifiers = opcode.split(".")
+    last = modifiers[-1] if modifiers else ""
+    rest = modifiers[:-1]
+    if last not in WIDTHS:
+        return None
+    if operation == "mov" and not rest:
+        return (last, last), lambda a: a
+    if operation in LOGIC and not rest:
+        return (last,) * 3, LOGIC[operation]
+    if operation == "not" and not rest:
+        invert = np.logical_not if last == "pred" else np.bitwise_not
+        return (last, last), invert
+    if operation == "selp" and not rest:
+        return (last, last, last, "pred"), lambda a, b, p: np.where(p, a, b)
+    if operation == "setp" and len(rest) == 1:
+        function = _compare(rest[0], last)
+        return function and (("pred", last, last), function)
+    if operation in ("shl", "shr") and not rest and last[0] in "bu":
+        function = _shift(operation == "shl", WIDTHS[last])
+        return (last, last, "u32"), function
+    if operation == "bfe" and last in ("u32", "s32"):
+        return (last, last, "u32", "u32"), _extract(last == "s32")
+    if operation in ("min", "max") and not rest and last[0] in "us":
+        function = np.minimum if operation == "min" else np.maximum
+        return (last,) * 3, _minmax(last, function)
+    if operation == "neg" and not rest:
+        sign = {"f32": 1 << 31, "f64": 1 << 63, "f16": 1 << 15, "bf16": 1 << 15}
+        if last in sign:
+            bit = carrier(last).type(sign[last])
+            return (last, last), lambda a: a ^ bit
+        return (last, last), lambda a: (~a) + carrier(last).type(1)
+    if operation == "mul" and rest == ["wide"] and last == "u32":
+        wide = np.uint64
+        return ("u64", last, last), lambda a, b: a.astype(wide) * b.astype(wide)
+    if operation == "mad" and rest == ["lo"] and last[0] in "us":
+        return (last,) * 4, lambda a, b, c: a * b + c
+    name = ".".join([operation] + rest)
+    if name in INTEGER and last[0] in "us":
+        return (last,) * 3, INTEGER[name]
+    if operation in FLOAT and rest == ["rn"]:
+        function = _float_arithmetic(operation, last)
+        return function and ((last,) * 3, function)
+    if opcode == "fma.rn.f32":
+        return ("f32",) * 4, floats.fma_f32
+    if operation == "cvt":
+        return _convert(modifiers)
+    return None
+
+
+@lru_cache(maxsize=None)
+def semantics(opcode):
+    """((type of the result, types of the operands...), function), or an error."""
+    found = _lookup(opcode)
+    if not found:
+        raise PtxError(f"instruction '{opcode}' is not known")
+    return found
+
+
+def immediate(text, ptx_type):
+    """A literal as the bits of `ptx_type`, or None."""
+    kind = carrier(ptx_type)
+    if text[:2] in ("0f", "0d"):
+        return np.array(int(text[2:], 16), kind)
+    try:
+        value = int(text, 0)
+    except ValueError:
+        return None
+    if ptx_type == "pred":
+        return np.array(bool(value))
+    return np.array(value & (2 ** WIDTHS[ptx_type] - 1), kind)

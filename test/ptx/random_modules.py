@@ -1,0 +1,172 @@
+# Random modules of local ops in buffer form.
+#
+# Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# One module holds many ops, each with a grid, a unit and a bucket of its own:
+# shapes with short and empty rows, on any shard dimension, tiles of one run and
+# of several, dense and aligned layouts, every pair of dtypes. A module is a
+# function of its seed.
+
+from math import prod
+from random import Random
+
+from oracle.dtypes import BY_NAME, dtype
+from oracle.layout import BucketLayout, ShardLayout
+
+RANKS = [1, 2, 3, 4, 8, 16, 64]
+ALIGNMENTS = [1, 1, 32, 128, 128, 4096]
+FLOATS = ["f32", "bf16", "f16"]
+OPAQUE = [name for name, t in BY_NAME.items() if not t.floating]
+DIVISORS = [2.0, 3.0, 1.5, 0.75, 7.0, 64.0, 1e-3]
+KINDS = ["chunk_cat", "unchunk", "concat", "split"]
+
+
+def _shape(rng, ranks):
+    """A shape and a shard dimension; mostly small."""
+    pick = rng.random()
+    if pick < 0.25:  # a vector, often shorter than the ranks
+        return [rng.choice([1, 2, 3, 4, 5, 6, 7, 10, 33, 257, 1000])], 0
+    if pick < 0.35:  # long enough for full tiles
+        return [ranks * 4096 + rng.choice([0, 1, 8, 100])], 0
+    if pick < 0.45:  # long runs of several tiles, on dimension 1
+        return [2, ranks * rng.choice([4096, 4100, 4104, 4111])], 1
+    if pick < 0.75:  # runs of one row of a matrix
+        shape = [rng.choice([1, 3, 8, 16, 65]), rng.choice([1, 2, 3, 5, 64, 257])]
+    else:
+        shape = [rng.choice([1, 2, 3, 5, 8, 17]) for _ in range(3)]
+        shape[2] = rng.choice([1, 2, 3, 5, 16, 257])
+    if rng.random() < 0.04:
+        shape[rng.randrange(len(shape))] = 0
+    dim = rng.randrange(len(shape))
+    if rng.random() < 0.5:  # divisible, so that vectors are legal
+        shape[dim] = ranks * rng.choice([1, 2, 4, 8])
+    return shape, dim
+
+
+def _members(rng, ranks):
+    """(shape, shard dimension) of a few parameters, in total not too large."""
+    members, elements = [], 0
+    for _ in range(rng.choice([1, 1, 2, 3, 5, 9])):
+        shape, dim = _shape(rng, ranks)
+        if elements + prod(shape) < 200_000:
+            members.append((shape, dim))
+            elements += prod(shape)
+    return members or [([5, 3], 0)]
+
+
+def _type(kind, shape, name):
+    return f"{kind}<{''.join(f'{d}x' for d in shape)}{name}>"
+
+
+class Case:
+    """One op and what it needs to be declared."""
+
+    def __init__(self, rng, number, kind, pair=None, f64=False):
+        self.number, self.kind = number, kind
+        self.ranks = rng.choice(RANKS)
+        self.align = rng.choice(ALIGNMENTS)
+        self.members = _members(rng, self.ranks)
+        count = len(self.members)
+        names = ["f64"] + FLOATS if f64 else FLOATS
+        self.divide, self.adds = None, False
+        is_gather = kind in ("concat", "unchunk")
+        self.wire = pair[1] if pair else rng.choice(names)
+        if f64 and rng.random() < 0.5:
+            self.wire = "f64"
+        self.wires = [self.wire] * count
+        if pair:
+            self.dtypes = [pair[0]] * count
+        else:
+            self.dtypes = [rng.choice([self.wire, rng.choice(names)]) for _ in range(count)]
+            if is_gather and rng.random() < 0.5:
+                self.wire = "bytes"
+                self.wires = [rng.choice(names + OPAQUE[:4]) for _ in range(count)]
+                if rng.random() < 0.5:
+                    self.wires = [rng.choice(BY_NAME_LIST) for _ in range(count)]
+                self.dtypes = [
+                    w if w in OPAQUE or rng.random() < 0.7 else rng.choice(names)
+                    for w in self.wires
+                ]
+        if not is_gather and rng.random() < 0.4:
+            self.divide = rng.choice(DIVISORS)
+        self.adds = kind == "split" and rng.random() < 0.5
+
+    @property
+    def layout(self):
+        return BucketLayout(
+            [ShardLayout(s, d, self.ranks) for s, d in self.members],
+            [dtype(w) for w in self.wires],
+            None if self.wire == "bytes" else dtype(self.wire),
+            self.align,
+        )
+
+    def text(self):
+        n = self.number
+        lines = [f"shard.grid @grid{n}(shape = {self.ranks})"]
+        lines.append(f"fsdp.unit @unit{n} on @grid{n} {{")
+        for i, ((shape, dim), wire) in enumerate(zip(self.members, self.wires)):
+            line = f"  fsdp.param @p{i} : {_type('tensor', shape, wire)}"
+            line += f" shard_dim {dim}" if dim else ""
+            if wire in OPAQUE:
+                line += f" precision <param = {wire}> frozen"
+            else:
+                line += f" precision <param = {wire}, reduce = {wire}, grad = {wire}>"
+            lines.append(line)
+        lines.append("}")
+        role = "gather" if self.kind in ("concat", "unchunk") else "reduce"
+        names = ", ".join(f"@p{i}" for i in range(len(self.members)))
+        align = f" align {self.align}" if self.align != 128 else ""
+        lines.append(
+            f"fsdp.bucket @b{n} {role} @unit{n}[{names}] : {self.wire}{align}"
+        )
+        return "\n".join(lines + self._function())
+
+    def _function(self):
+        n, layout = self.number, self.layout
+        flat = self.kind in ("concat", "split")
+        rows = [] if flat else [self.ranks]
+        element = "i8" if self.wire == "bytes" else self.wire
+        bucket = _type("memref", rows + [layout.row_elements], element)
+        types = [
+            _type("memref", l.shard_shape if flat else l.shape, t)
+            for l, t in zip(layout.layouts, self.dtypes)
+        ]
+        members = [f"%m{i}" for i in range(len(types))]
+        arguments = [f"{m}: {t}" for m, t in zip(members, types)] + [f"%b: {bucket}"]
+        joined, joined_types = ", ".join(members), ", ".join(types)
+        divide = f" divide {self.divide!r}" if self.divide else ""
+        if self.kind in ("chunk_cat", "concat"):
+            op = (
+                f"fsdp.{self.kind} {joined} into @b{n}{divide}"
+                f" outs(%b : {bucket}) : ({joined_types}) -> ()"
+            )
+        else:
+            old = ""
+            if self.adds:
+                olds = [f"%o{i}" for i in range(len(types))]
+                arguments += [f"{o}: {t}" for o, t in zip(olds, types)]
+                old = f" add({', '.join(olds)} : {joined_types})"
+            op = (
+                f"fsdp.{self.kind} %b of @b{n}{divide}{old}"
+                f" outs({joined} : {joined_types}) : ({bucket}) -> ()"
+            )
+        head = f"func.func @f{n}({', '.join(arguments)}) {{"
+        return [head, f"  {op}", "  return", "}"]
+
+
+BY_NAME_LIST = FLOATS + ["f64"] + OPAQUE
+
+
+def random_module(seed, count):
+    """`count` ops: first one of every kind and pair of dtypes, then any."""
+    rng = Random(seed)
+    cases = []
+    pairs = [(a, b) for a in FLOATS for b in FLOATS]
+    for number in range(count):
+        kind = KINDS[number % len(KINDS)]
+        number_of_pair = number // len(KINDS)
+        pair = pairs[number_of_pair] if number_of_pair < len(pairs) else None
+        cases.append(Case(rng, number, kind, pair, f64=number % 7 == 6 and not pair))
+    return "\n".join(case.text() for case in cases) + "\n"

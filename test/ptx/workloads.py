@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+# The workloads that kernels are measured on, as modules.
+#
+# Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#   workloads.py NAME [DIVISOR]
+#
+# DIVISOR makes matrices smaller in their first dimension. All on 8 ranks.
+
+import sys
+from math import prod
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from oracle.dtypes import dtype
+from oracle.layout import BucketLayout, ShardLayout
+
+RANKS = 8
+LAYER = [(6144, 2048), (2048, 2048), (8192, 2048), (2048, 8192)]
+VECTORS = [(2048,)] * 4 + [(32,), (6144, 4)]
+
+
+def _type(kind, shape, name):
+    return f"{kind}<{''.join(f'{d}x' for d in shape)}{name}>"
+
+
+class Workload:
+    """One op on members of (shape, dtype outside of the bucket)."""
+
+    def __init__(self, op, members, wire, extra=""):
+        self.op, self.members, self.wire, self.extra = op, members, wire, extra
+
+    def text(self):
+        own = [t if self.wire == "bytes" else self.wire for _, t in self.members]
+        layout = BucketLayout(
+            [ShardLayout(s, 0, RANKS) for s, _ in self.members],
+            [dtype(t) for t in own],
+            None if self.wire == "bytes" else dtype(self.wire),
+            128,
+        )
+        flat = self.op in ("concat", "split")
+        element = "i8" if self.wire == "bytes" else self.wire
+        shape = ([] if flat else [RANKS]) + [layout.row_elements]
+        bucket = _type("memref", shape, element)
+        types = [
+            _type("memref", l.shard_shape if flat else l.shape, t)
+            for l, (_, t) in zip(layout.layouts, self.members)
+        ]
+        lines = [f"shard.grid @dp(shape = {RANKS})", "fsdp.unit @u on @dp {"]
+        for i, ((s, _), t) in enumerate(zip(self.members, own)):
+            lines.append(
+                f"  fsdp.param @p{i} : {_type('tensor', s, t)}"
+                f" precision <param = {t}, reduce = {t}, grad = {t}>"
+            )
+        lines.append("}")
+        names = ", ".join(f"@p{i}" for i in range(len(types)))
+        role = "gather" if self.op in ("concat", "unchunk") else "reduce"
+        lines.append(f"fsdp.bucket @b {role} @u[{names}] : {self.wire}")
+        values = [f"%m{i}" for i in range(len(types))]
+        arguments = [f"{v}: {t}" for v, t in zip(values, types)] + [f"%b: {bucket}"]
+        values, list_of_types = ", ".join(values), ", ".join(types)
+        if self.op in ("chunk_cat", "concat"):
+            op = (
+                f"fsdp.{self.op} {values} into @b{self.extra} outs(%b : {bucket})"
+                f" : ({list_of_types}) -> ()"
+            )
+        else:
+            extra = self.extra
+            if "add" in extra:
+                old = [f"%o{i}" for i in range(len(types))]
+                arguments += [f"{o}: {t}" for o, t in zip(old, types)]
+                extra = extra.replace("add", f"add({', '.join(old)} : {list_of_types})")
+            op = (
+                f"fsdp.{self.op} %b of @b{extra} outs({values} : {list_of_types})"
+                f" : ({bucket}) -> ()"
+            )
+        lines.append(f"func.func @f({', '.join(arguments)}) {{")
+        return "\n".join(lines + [f"  {op}", "  return", "}", ""])
+
+
+def layer(matrices, vectors, divisor):
+    """P1's parameters with these dtypes."""
+    return [((s[0] // divisor,) + s[1:], matrices) for s in LAYER] + [
+        (s, vectors) for s in VECTORS
+    ]
+
+
+def only_matrices(name, divisor):
+    return layer(name, name, divisor)[: len(LAYER)]
+
+
+def many(vectors, divisor):
+    """Many tensors: matrices of bf16, vectors of 8 KB in another dtype."""
+    elements = 8192 // dtype(vectors).size
+    return [((768 // divisor, 1184), "bf16"), ((elements,), vectors)] * 32
+
+
+WORKLOADS = {
+    "p1": lambda n: Workload("chunk_cat", layer("bf16", "f32", n), "f32"),
+    "p2": lambda n: Workload("chunk_cat", only_matrices("bf16", n), "bf16"),
+    "narrow": lambda n: Workload("chunk_cat", layer("f32", "f32", n), "bf16"),
+    "concat": lambda n: Workload("concat", only_matrices("f32", n), "bf16"),
+    "s1": lambda n: Workload("unchunk", only_matrices("bf16", n), "bf16"),
+    "unchunk-wide": lambda n: Workload("unchunk", layer("f32", "f32", n), "bf16"),
+    "unchunk-narrow": lambda n: Workload("unchunk", layer("bf16", "bf16", n), "f32"),
+    "split": lambda n: Workload(
+        "split", layer("f32", "f32", n), "f32", " divide 4.0 add"
+    ),
+    "split-cast": lambda n: Workload(
+        "split", layer("f32", "f32", n), "bf16", " divide 3.0 add"
+    ),
+    "g2b": lambda n: Workload("concat", many("f32", n), "bytes"),
+    "g2b-bf16": lambda n: Workload("concat", many("bf16", n), "bytes"),
+}
+
+
+def main():
+    divisor = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    print(WORKLOADS[sys.argv[1]](divisor).text(), end="")
+
+
+if __name__ == "__main__":
+    main()
