@@ -57,6 +57,8 @@ static std::string findConcat(Candidate &candidate) {
   candidate.flat = gather.getFlat().getDefiningOp<memref::AllocOp>();
   if (!candidate.flat)
     return "the flat shard is not a buffer of its own";
+  if (candidate.flat.getType().getNumElements() == 0)
+    return "the flat shard is empty"; // a row without elements has no subview
   for (Operation *user : candidate.flat->getUsers()) {
     if (user == gather || isa<memref::DeallocOp>(user))
       continue;

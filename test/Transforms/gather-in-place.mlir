@@ -132,3 +132,21 @@ func.func @negative_other_block(%w: memref<2x3xf32>, %g: memref<4x32xf32>, %c: i
   fsdp.all_gather %f of @b outs(%g : memref<4x32xf32>) : (memref<32xf32>) -> ()
   return
 }
+
+// -----
+
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  fsdp.param @w : tensor<0x3xf32>
+}
+fsdp.bucket @b gather @u[@w] : f32
+
+// CHECK-LABEL: func.func @negative_flat_is_empty(
+// CHECK-NOT:     memref.subview
+func.func @negative_flat_is_empty(%w: memref<0x3xf32>, %g: memref<4x0xf32>) {
+  %f = memref.alloc() : memref<0xf32>
+  fsdp.concat %w into @b outs(%f : memref<0xf32>) : (memref<0x3xf32>) -> ()
+  // expected-remark @below {{the flat shard is empty}}
+  fsdp.all_gather %f of @b outs(%g : memref<4x0xf32>) : (memref<0xf32>) -> ()
+  return
+}
