@@ -72,7 +72,11 @@ private:
   void copyRun(const TileValues &tile, const Place &place, DtypePair pair);
   void copyElements(DtypePair pair, const Place &place, Value index,
                     int64_t width);
-  /// Loads `width` elements of `dtype` at `index` behind `base`.
+  /// `width` elements: a vector, or a scalar if it is one.
+  static Type shaped(Type element, int64_t width);
+  /// Loads `width` elements of `dtype` at `index` behind `base`. Elements are
+  /// loaded and stored as integers: LLVM merges stores of branches, and a bf16
+  /// that it carries from one to the other becomes a call.
   Value load(Type dtype, Value base, Value index, int64_t width);
   /// Element `index` (i32) of an array of pointers.
   Value loadPointer(Value array, Value index) {
@@ -100,10 +104,18 @@ void CpuTileBuilder::zero(Value base, Value from, Value to,
   });
 }
 
+Type CpuTileBuilder::shaped(Type element, int64_t width) {
+  return width == 1 ? element : VectorType::get({width}, element);
+}
+
 Value CpuTileBuilder::load(Type dtype, Value base, Value index, int64_t width) {
-  Value at = offset(base, mul(index, getDtypeBytes(dtype)));
-  Type type = width == 1 ? dtype : VectorType::get({width}, dtype);
-  return LLVM::LoadOp::create(b, type, at, /*alignment=*/1);
+  int64_t bytes = getDtypeBytes(dtype);
+  Value bits =
+      LLVM::LoadOp::create(b, shaped(b.getIntegerType(8 * bytes), width),
+                           offset(base, mul(index, bytes)), /*alignment=*/1);
+  Type type = shaped(dtype, width);
+  return type == bits.getType() ? bits
+                                : arith::BitcastOp::create(b, type, bits);
 }
 
 void CpuTileBuilder::copyElements(DtypePair pair, const Place &place,
@@ -127,6 +139,8 @@ void CpuTileBuilder::copyElements(DtypePair pair, const Place &place,
       value = buildCast(b, b.getLoc(), value, to);
     if (function.adds)
       value = buildAdd(b, b.getLoc(), load(to, place.old, index, width), value);
+    Type bits = shaped(b.getIntegerType(8 * bytes), width);
+    value = arith::BitcastOp::create(b, bits, value);
   }
   LLVM::StoreOp::create(b, value, offset(target, mul(index, bytes)),
                         /*alignment=*/1);
