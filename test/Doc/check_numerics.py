@@ -7,7 +7,9 @@
 #
 # The oracle computes; the tools are held to the oracle by test/cases.json and by
 # scripts/random-programs. A kind without a table, or a table of an unknown
-# kind, is an error.
+# kind, is an error. So is a pass of Passes.md that the document does not name.
+#
+#   check_numerics.py Numerics.md Passes.md
 
 import re
 import sys
@@ -111,7 +113,10 @@ def tables(text):
 
 
 def main():
-    text = Path(sys.argv[1]).read_text()
+    text, passes = (Path(name).read_text() for name in sys.argv[1:])
+    for name in re.findall(r"^### `-(\S+)`", passes, re.M):
+        if f"`{name}`" not in text:
+            sys.exit(f"no line says what {name} may change")
     found = list(tables(text))
     if sorted(k for k, _ in found) != sorted(KINDS):
         sys.exit(f"expected one table each of {sorted(KINDS)}")
