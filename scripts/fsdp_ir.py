@@ -75,5 +75,7 @@ def unit_text(grid, unit, grid_name="dp"):
         text += f" reduction {unit['reduction']}"
     if unit.get("divide_factor") is not None:
         text += f" divide_factor {float(unit['divide_factor'])!r}"
+    if unit.get("profile"):
+        text += f' attributes {{fsdp.profile = "{unit["profile"]}"}}'
     lines = [f"  {param_text(p)}" for p in unit["params"]]
     return "\n".join([text + " {", *lines, "}"])

@@ -31,22 +31,41 @@ def write(path, tensors):
             file.write(np.ascontiguousarray(array).tobytes())
 
 
-def read(path):
-    """{name: (dtype, shape, carrier array)}; the arrays are mapped, not read."""
-    with open(path, "rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(length))
+def _tensors(header, array_at):
+    """{name: (dtype, shape, carrier)}; `array_at` takes dtype, begin, count."""
     out = {}
     for name, entry in header.items():
         if name == "__metadata__":
             continue
         t = dtypes.BY_TAG[entry["dtype"]]
         begin, end = entry["data_offsets"]
-        if begin == end:
-            array = t.zeros(0)
-        else:
-            array = np.memmap(
-                path, t.carrier, "r", 8 + length + begin, ((end - begin) // t.size,)
-            )
+        array = t.zeros(0)
+        if begin != end:
+            array = array_at(t, begin, (end - begin) // t.size)
         out[name] = (t, tuple(entry["shape"]), array)
     return out
+
+
+def read(path):
+    """{name: (dtype, shape, carrier array)}; the arrays are mapped, not read."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    return _tensors(
+        header,
+        lambda t, begin, count: np.memmap(
+            path, t.carrier, "r", 8 + length + begin, (count,)
+        ),
+    )
+
+
+def parse(data):
+    """The same of a file's bytes: for small files, which map slowly."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    return _tensors(
+        header,
+        lambda t, begin, count: np.frombuffer(
+            data, t.carrier, count, 8 + length + begin
+        ),
+    )

@@ -1,0 +1,215 @@
+# A batch through fsdp-compile and fsdp-run, at both levels, against the oracle.
+#
+# Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# Starting processes is most of the time, so a batch is compiled as one module
+# and once per level, and a run writes and reads only the files that it must.
+
+import subprocess
+import tempfile
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from oracle import dtypes, tensor_file
+from oracle.dtypes import dtype
+
+from .description import operations, precisions_of
+from .emit import module_text, names_of, optimize_options
+from .evaluate import SEED, Arguments, evaluate, layout_of
+
+LEVELS = (0, 2)
+TIMEOUT_SECONDS = 300  # of one tool; the machine may be busy
+
+
+class Failed(Exception):
+    """What differs; `program` is where, or None if the batch does not compile."""
+
+    def __init__(self, message, program=None):
+        super().__init__(message)
+        self.program = program
+
+
+def first_line(text):
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[0] if lines else "(it printed nothing)"
+
+
+class Tools:
+    """`fault`: what spoils the program on the way, see faults.py."""
+
+    def __init__(self, folder, fault=None):
+        self.folder = Path(folder).resolve()
+        self.fault = fault
+        self.levels = fault.levels if fault else LEVELS
+
+    def call(self, work, tool, *arguments):
+        """Standard error if the tool fails, else nothing."""
+        command = [str(self.folder / tool), *arguments]
+        try:
+            done = subprocess.run(
+                command, cwd=work, capture_output=True, text=True,
+                errors="replace", timeout=TIMEOUT_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return f"{tool} takes longer than {TIMEOUT_SECONDS} s"
+        if done.returncode == 0:
+            return None
+        if done.returncode < 0:
+            return f"{tool} died of signal {-done.returncode}"
+        return f"{tool}: {first_line(done.stderr)}"
+
+    def compile(self, work, level, options):
+        source = "batch.mlir"
+        if self.fault:
+            source = self.fault.before_compile(self, work, options)
+        words = optimize_options(options)
+        return self.call(
+            work, "fsdp-compile", source, "--target=cpu", f"--opt-level={level}",
+            *([f"--optimize={words}"] if words else []), "-o", f"O{level}.so",
+        )
+
+
+def _read(path):
+    """{name: (dtype, shape, carrier)}, and the bytes."""
+    data = Path(path).read_bytes()
+    return tensor_file.parse(data), data
+
+
+class _Program:
+    """One program of a batch on one grid."""
+
+    def __init__(self, program, grid, options, shared_ranks=None):
+        self.program = program
+        self.name = program["name"]
+        self.ranks = prod(grid["shape"])
+        self.line = operations(program, grid)
+        self.names = names_of(self.line.results, "result")
+        self.arguments = Arguments(program, self.line, grid, shared_ranks)
+        self.precisions = precisions_of(program, grid)
+        self.options = options
+
+    def write(self, work):
+        for rank in range(self.ranks if self.arguments.in_files else 0):
+            path = work / f"{self.name}.{rank}.in"
+            tensor_file.write(path, self.arguments.file(rank))
+
+    def run(self, tools, work, level):
+        given = []
+        if self.arguments.in_files:
+            given = [f"--in={self.name}.{{rank}}.in"]
+        out = f"{self.name}.{{rank}}.O{level}"
+        error = tools.call(
+            work, "fsdp-run", f"./O{level}.so", f"--entry={self.name}",
+            f"--fill={SEED}", *given, f"--out={out}",
+        )
+        if error:
+            raise Failed(f"level {level}: {error}", self.name)
+
+    def read(self, work, level):
+        """Every rank's tensors and bytes."""
+        paths = [work / f"{self.name}.{r}.O{level}" for r in range(self.ranks)]
+        return [_read(path) for path in paths]
+
+    def compare(self, per_rank, expected, what):
+        for rank, (tensors, _) in enumerate(per_rank):
+            for name, result in zip(self.names, self.line.results):
+                want, t = expected[result][rank], dtype(result.dtype)
+                got_type, shape, got = tensors[name]
+                if (got_type, shape) != (t, result.shape):
+                    raise Failed(
+                        f"{what}, rank {rank}, {name}: expected {t} "
+                        f"{list(result.shape)}, got {got_type} {list(shape)}",
+                        self.name,
+                    )
+                wrong = dtypes.differences(want, got, t)
+                if wrong.size:
+                    i = int(wrong[0])
+                    raise Failed(
+                        f"{what}, rank {rank}, {name}, element {i}: expected "
+                        f"{dtypes.show(want[i], t)}, got {dtypes.show(got[i], t)}",
+                        self.name,
+                    )
+
+    def check(self, tools, work):
+        """Both levels against the oracle; the results of the last level."""
+        self.write(work)
+        values = evaluate(self.line, self.arguments, self.precisions, self.options)
+        seen = None
+        for level in tools.levels:
+            self.run(tools, work, level)
+            per_rank = self.read(work, level)
+            data = [d for _, d in per_rank]
+            if data != seen:  # NaNs may differ, as a class they do not
+                self.compare(per_rank, values, f"level {level} and the oracle")
+            seen = data
+        return per_rank
+
+    def full_results(self, per_rank):
+        """{name: the full tensor}, which depends on no number of ranks."""
+        out = {}
+        for name, result in zip(self.names, self.line.results):
+            carriers = [tensors[name][2] for tensors, _ in per_rank]
+            if result.role == "full":
+                out[name] = carriers[0]
+            elif result.role == "shard_grad":
+                out[name] = layout_of(result, self.arguments.models).join(carriers)
+        return out
+
+
+def _compile(tools, work, batch, grid):
+    work.mkdir()
+    (work / "batch.mlir").write_text(module_text(grid, batch["programs"]))
+    for level in tools.levels:
+        error = tools.compile(work, level, batch["options"])
+        if error:
+            raise Failed(f"level {level}: {error}")
+
+
+def _check_on(tools, work, batch, grid):
+    """{program: full results} on one grid, and what failed."""
+    _compile(tools, work, batch, grid)
+    shared = None
+    if "other_grid" in batch:
+        shared = min(prod(g["shape"]) for g in (batch["grid"], batch["other_grid"]))
+    results, failures = {}, []
+    for described in batch["programs"]:
+        program = _Program(described, grid, batch["options"], shared)
+        try:
+            per_rank = program.check(tools, work)
+            results[program.name] = program.full_results(per_rank)
+        except Failed as failure:
+            failures.append(failure)
+    return results, failures
+
+
+def _compare_ranks(batch, first, other):
+    ranks = [prod(batch[g]["shape"]) for g in ("grid", "other_grid")]
+    failures = []
+    for program in first.keys() & other.keys():
+        for name, value in first[program].items():
+            if not np.array_equal(
+                dtypes.bits(value), dtypes.bits(other[program][name])
+            ):
+                what = f"{name} is not the same on {ranks[0]} and {ranks[1]} ranks"
+                failures.append(Failed(what, program))
+                break
+    return failures
+
+
+def check(batch, tools):
+    """The failures of a batch, at most one per program and grid."""
+    with tempfile.TemporaryDirectory(prefix="fsdp-random-") as folder:
+        try:
+            work = Path(folder)
+            first, failures = _check_on(tools, work / "one", batch, batch["grid"])
+            if "other_grid" in batch:
+                grid = batch["other_grid"]
+                other, more = _check_on(tools, work / "two", batch, grid)
+                failures += more + _compare_ranks(batch, first, other)
+            return failures
+        except Failed as failure:  # it does not compile
+            return [failure]
