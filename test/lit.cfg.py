@@ -1,6 +1,7 @@
 """The regression tests: IR in, IR or a run's results out."""
 
 import os
+import shutil
 
 import lit.formats
 from lit.llvm import llvm_config
@@ -27,3 +28,11 @@ llvm_config.add_tool_substitutions(
 # For the scripts of test/ptx, which start them.
 config.environment["FSDP_OPT"] = os.path.join(bin_dir, "fsdp-opt")
 config.environment["MLIR_OPT"] = os.path.join(config.llvm_tools_dir, "mlir-opt")
+
+# NVIDIA's assembler, of any toolkit on this machine.
+toolkits = [os.environ.get(n) for n in ("CUDA_ROOT", "CUDA_HOME", "CUDA_PATH")]
+places = [os.path.join(t, "bin") for t in toolkits if t] + ["/usr/local/cuda/bin"]
+ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=os.pathsep.join(places))
+if ptxas:
+    config.available_features.add("ptxas")
+    config.substitutions.append(("%ptxas", ptxas))

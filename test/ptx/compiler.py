@@ -7,7 +7,11 @@
 import os
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from local_ops import read_local_ops
 
@@ -105,3 +109,8 @@ def compile_module(text, chip=None):
         _without_declarations(tiles),
     )
     return Compiled(_assembly(binary), ops, launches)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1]) as module:
+        print(compile_module(module.read()).ptx)
