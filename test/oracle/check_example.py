@@ -104,7 +104,7 @@ def main():
         help="what fsdp-run printed: check its checksums too",
     )
     parser.add_argument("--threads", type=int, default=2)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     if not args.files and not args.stdout:
         parser.error("nothing to check")
 
