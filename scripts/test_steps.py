@@ -24,6 +24,7 @@ BUILD = ROOT / "build"
 PYTHON = "/usr/bin/python3"  # the one that has Debian's NumPy
 MAX_CASES_NOT_COVERED = 18
 RANDOM_CASES = 100
+RANDOM_PROGRAMS = 120
 SHOWN_LINES_OF_A_LOG = 200
 
 
@@ -222,6 +223,13 @@ def cases(step):
     )
 
 
+def random_programs(step):
+    """Always the same ones; then planted faults, each of which must be found."""
+    command = [PYTHON, "scripts/random-programs", "--seed=1"]
+    counts = whole(step, *command, f"--count={RANDOM_PROGRAMS}")
+    return counts + whole(step, *command, "--faults")
+
+
 def examples(step):
     options = ["--long"] if step.options.long else []
     return whole(step, PYTHON, "scripts/run-examples", *options)
@@ -237,6 +245,7 @@ STEPS = {
     "lit": (lit, "IR, tools, documentation, installation"),
     "oracle": (oracle, "the NumPy model against worked values"),
     "cases": (cases, "cases with known answers through the tools"),
+    "random": (random_programs, "random programs, two levels and the oracle"),
     "sanitizers": (sanitizers, "layout and runtime under ASan, UBSan and TSan"),
     "examples": (examples, "real models on 1 to 8 ranks, bit by bit"),
 }
