@@ -70,6 +70,7 @@ static void addLlvm(OpPassManager &manager) {
   manager.addPass(createConvertVectorToLLVMPass());
   manager.addPass(createConvertToLLVMPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
+  manager.addPass(createBf16MemoryPass());
   manager.addPass(createVerifyLoweredPass());
 }
 

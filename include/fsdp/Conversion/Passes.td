@@ -206,6 +206,23 @@ def DeclareEntriesPass : Pass<"fsdp-declare-entries", "::mlir::ModuleOp"> {
   ];
 }
 
+def Bf16MemoryPass : Pass<"fsdp-bf16-memory"> {
+  let summary = "load and store bf16 as integers";
+  let description = [{
+    On the LLVM dialect: loads and stores of bf16, or of vectors of them, become
+    loads and stores of i16. No bit changes; LLVM then keeps loops over casts in
+    vectors.
+
+    ```mlir
+    llvm.func @f(%x: bf16, %p: !llvm.ptr) {
+      llvm.store %x, %p : bf16, !llvm.ptr
+      llvm.return
+    }
+    ```
+  }];
+  let dependentDialects = ["LLVM::LLVMDialect"];
+}
+
 def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {
   let summary = "refuse what has no lowering to LLVM";
   let description = [{

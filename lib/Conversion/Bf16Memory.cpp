@@ -1,0 +1,66 @@
+//===- Bf16Memory.cpp - bf16 travels as integers --------------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   llvm.store %x, %p : bf16, !llvm.ptr
+// becomes
+//   %i = llvm.bitcast %x : bf16 to i16
+//   llvm.store %i, %p : i16, !llvm.ptr
+//
+// All arithmetic on bf16 is integer arithmetic by now (ExpandFloats.cpp). Where
+// a bf16 is stored, LLVM moves the cast to bf16 up, through the selection of
+// the NaN; and x86 has no vector selection of bf16, so that a loop over casts
+// falls apart into scalars.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fsdp/Conversion/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/TypeUtilities.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_BF16MEMORYPASS
+#include "fsdp/Conversion/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+
+/// The integer type of the width of a bf16 or of a vector of them; null for
+/// other types.
+static Type toInteger(Type type) {
+  if (!getElementTypeOrSelf(type).isBF16())
+    return {};
+  Type integer = IntegerType::get(type.getContext(), 16);
+  if (auto vector = dyn_cast<VectorType>(type))
+    return vector.clone(integer);
+  return integer;
+}
+
+namespace {
+struct Bf16MemoryPass : fsdp::impl::Bf16MemoryPassBase<Bf16MemoryPass> {
+  void runOnOperation() override {
+    getOperation()->walk([](Operation *op) {
+      OpBuilder builder(op);
+      if (auto store = dyn_cast<LLVM::StoreOp>(op)) {
+        if (Type integer = toInteger(store.getValue().getType()))
+          store.getValueMutable().assign(LLVM::BitcastOp::create(
+              builder, op->getLoc(), integer, store.getValue()));
+      } else if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
+        Type type = load.getType();
+        if (Type integer = toInteger(type)) {
+          builder.setInsertionPointAfter(load);
+          load.getResult().setType(integer);
+          auto cast =
+              LLVM::BitcastOp::create(builder, op->getLoc(), type, load);
+          load.getResult().replaceAllUsesExcept(cast.getResult(), cast);
+        }
+      }
+    });
+  }
+};
+} // namespace
