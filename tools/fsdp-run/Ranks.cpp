@@ -98,6 +98,9 @@ struct Rank {
 
 } // namespace
 
+/// How much longer than one collective a launcher waits for a rank's return.
+static constexpr double kGraceSeconds = 1;
+
 struct Ranks::State {
   const Manifest &manifest;
   const Entry &entry;
@@ -200,7 +203,10 @@ void Ranks::State::body(int64_t index, fsdprtEntry function,
                                 rank.results.data())))
       return;
     rank.runs.push_back({begin, nanoseconds()});
-    if (!meet(index, options.timeoutSeconds))
+    // A rank that is stuck in a collective began to wait no later than this one
+    // returned, so it speaks first; its report says what every rank was doing.
+    double timeout = options.timeoutSeconds;
+    if (!meet(index, timeout > 0 ? timeout + kGraceSeconds : timeout))
       return;
   }
 }
