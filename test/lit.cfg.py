@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 
 import lit.formats
 from lit.llvm import llvm_config
@@ -36,3 +37,16 @@ ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=os.pathsep.join(plac
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
+
+# Ranks that are processes need an MPI, when fsdp-run was built and now.
+adapter = os.path.join(config.fsdp_obj_root, "lib", "libfsdprt_mpi.so")
+if os.path.exists(adapter) and shutil.which("mpirun"):
+    config.available_features.add("mpi")
+    two_hosts = os.path.join(
+        config.test_source_root, "Tools", "fsdp-run", "Inputs", "two_hosts.py"
+    )
+    if subprocess.run(
+        ["/usr/bin/python3", two_hosts, "--check"], capture_output=True
+    ).returncode == 0:
+        config.available_features.add("two-hosts")
+config.substitutions.append(("%mpirun", "mpirun --allow-run-as-root --oversubscribe"))

@@ -28,12 +28,12 @@
 
 #include "CommLocal.h"
 
+#include "Activity.h"
 #include "Reduction.h"
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -42,56 +42,6 @@
 using namespace fsdprt;
 
 namespace {
-
-/// What a rank is doing, for the report of a timeout.
-struct Activity {
-  enum State {
-    NotStarted,
-    Starting,
-    Outside,
-    InCollective,
-    Left
-  } state = NotStarted;
-  Call last; ///< number 0: none yet
-};
-
-std::string describe(const Activity &activity) {
-  std::string last = ", no call yet";
-  if (activity.last.number != 0)
-    last = ", last was " + describe(activity.last);
-  switch (activity.state) {
-  case Activity::NotStarted:
-    return "not started";
-  case Activity::Starting:
-    return "waiting in the comparison of plan hashes";
-  case Activity::Outside:
-    return "not in a collective" + last;
-  case Activity::InCollective: {
-    std::string axes;
-    for (int32_t axis : activity.last.axes)
-      axes += (axes.empty() ? "" : ", ") + std::to_string(axis);
-    return "waiting in " + describe(activity.last) + ", over grid axes [" +
-           axes + "]";
-  }
-  case Activity::Left:
-    return "out of its entry" + last;
-  }
-  return "";
-}
-
-/// "rank 1", "ranks 0, 2-63".
-std::string describe(const std::vector<int64_t> &ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0, next; i < ranks.size(); i = next) {
-    for (next = i + 1;
-         next < ranks.size() && ranks[next] == ranks[next - 1] + 1;)
-      ++next;
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-    if (next - i > 1)
-      text += (next - i == 2 ? ", " : "-") + std::to_string(ranks[next - 1]);
-  }
-  return text;
-}
 
 /// One member's part in a meeting.
 struct Arrival {
@@ -189,21 +139,11 @@ void World::abortLocked(const Status &status) {
     group->changed.notify_all();
 }
 
-/// Ranks that do the same share one clause.
 std::string World::report() const {
-  std::vector<std::pair<std::string, std::vector<int64_t>>> clauses;
-  for (size_t rank = 0; rank < activities.size(); ++rank) {
-    std::string text = describe(activities[rank]);
-    auto clause = std::find_if(clauses.begin(), clauses.end(),
-                               [&](auto &c) { return c.first == text; });
-    if (clause == clauses.end())
-      clause = clauses.insert(clauses.end(), {text, {}});
-    clause->second.push_back(rank);
-  }
-  std::string result;
-  for (auto &[text, ranks] : clauses)
-    result += (result.empty() ? "" : "; ") + describe(ranks) + ": " + text;
-  return result;
+  std::vector<std::string> clauses;
+  for (const Activity &activity : activities)
+    clauses.push_back(describe(activity));
+  return describeRanks(clauses);
 }
 
 template <typename Check>
@@ -231,11 +171,8 @@ Status World::arrive(Group &group, int64_t rank, Arrival arrival, Check check) {
     group.changed.wait(lock, over);
   } else if (!group.changed.wait_for(
                  lock, std::chrono::duration<double>(timeoutSeconds), over)) {
-    char seconds[32];
-    std::snprintf(seconds, sizeof(seconds), "%g", timeoutSeconds);
-    abortLocked(
-        {FSDPRT_TIMEOUT, std::string("timeout: no end of a collective after ") +
-                             seconds + " s: " + report()});
+    abortLocked({FSDPRT_TIMEOUT,
+                 describeTimeout("of a collective", timeoutSeconds, report())});
   }
   // A group that has met goes on, whatever happened since: its other members
   // are at work on this one's buffers.
@@ -271,19 +208,6 @@ void copy(void *to, const void *from, int64_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
-/// The arithmetic that a call asks for in a group of `members`.
-Reduction reductionOf(const Call &call, int64_t members) {
-  Reduction reduction = {call.dtype, false, 1, call.accumulate};
-  if (call.reduction == FSDPRT_PREMUL) {
-    reduction.multiply = true;
-    reduction.multiplier = roundTo(call.dtype, call.multiplier);
-  } else if (call.reduction == FSDPRT_AVG && members > 1) {
-    reduction.multiply = true;
-    reduction.multiplier = roundTo(call.dtype, 1.0 / double(members));
-  }
-  return reduction;
-}
-
 /// Reduces elements [begin, end) of row `index` of every member's send buffer
 /// to `result`.
 void reduceSlice(const Group &group, const Call &call, int64_t index,
@@ -314,40 +238,18 @@ private:
   const int64_t rank;
 };
 
-Status comparePlanHashes(const Group &group) {
-  for (size_t i = 1; i < group.arrivals.size(); ++i) {
-    const std::string &first = group.arrivals[0].planHash;
-    const std::string &other = group.arrivals[i].planHash;
-    if (first == other)
-      continue;
-    // Name everybody on the two sides: with one stale artefact among many, the
-    // side with one rank is the one to look at.
-    std::vector<int64_t> withFirst, withOther;
-    for (size_t j = 0; j < group.arrivals.size(); ++j) {
-      if (group.arrivals[j].planHash == first)
-        withFirst.push_back(group.members[j]);
-      else if (group.arrivals[j].planHash == other)
-        withOther.push_back(group.members[j]);
-    }
-    return {FSDPRT_PLAN_HASH_MISMATCH, "plan hash differs between ranks: '" +
-                                           first + "' on " +
-                                           describe(withFirst) + ", '" + other +
-                                           "' on " + describe(withOther)};
-  }
-  return {};
+Status compareArrivedHashes(const Group &group) {
+  std::vector<std::string> hashes;
+  for (const Arrival &arrival : group.arrivals)
+    hashes.push_back(arrival.planHash);
+  return comparePlanHashes(hashes);
 }
 
-Status compareCalls(const Group &group) {
-  for (size_t i = 1; i < group.arrivals.size(); ++i) {
-    const Call &first = group.arrivals[0].call, &other = group.arrivals[i].call;
-    if (!agree(first, other))
-      return {FSDPRT_RANKS_DISAGREE,
-              "ranks disagree: rank " + std::to_string(group.members[0]) +
-                  " is at " + describe(first) + "; rank " +
-                  std::to_string(group.members[i]) + " is at " +
-                  describe(other)};
-  }
-  return {};
+Status compareArrivedCalls(const Group &group) {
+  std::vector<Call> calls;
+  for (const Arrival &arrival : group.arrivals)
+    calls.push_back(arrival.call);
+  return compareCalls(group.members, calls);
 }
 
 Status CommLocal::start(const std::string &planHash) {
@@ -355,7 +257,7 @@ Status CommLocal::start(const std::string &planHash) {
   Arrival arrival;
   arrival.planHash = planHash;
   Status status = world->arrive(world->everyone(), rank, std::move(arrival),
-                                comparePlanHashes);
+                                compareArrivedHashes);
   if (!status.failed())
     world->setState(rank, Activity::Outside);
   return status;
@@ -371,8 +273,8 @@ Status CommLocal::collective(const Call &call, const void *send,
   }
 
   Group &group = world->groupOf(call.axes, rank);
-  if (Status status =
-          world->arrive(group, rank, {call, {}, send, receive}, compareCalls);
+  if (Status status = world->arrive(group, rank, {call, {}, send, receive},
+                                    compareArrivedCalls);
       status.failed())
     return status;
 

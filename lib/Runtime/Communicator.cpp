@@ -82,6 +82,18 @@ bool fsdprt::agree(const Call &a, const Call &b) {
           std::memcmp(&a.multiplier, &b.multiplier, sizeof(double)) == 0);
 }
 
+Reduction fsdprt::reductionOf(const Call &call, int64_t members) {
+  Reduction reduction = {call.dtype, false, 1, call.accumulate};
+  if (call.reduction == FSDPRT_PREMUL) {
+    reduction.multiply = true;
+    reduction.multiplier = roundTo(call.dtype, call.multiplier);
+  } else if (call.reduction == FSDPRT_AVG && members > 1) {
+    reduction.multiply = true;
+    reduction.multiplier = roundTo(call.dtype, 1.0 / double(members));
+  }
+  return reduction;
+}
+
 int64_t Grid::ranks() const {
   int64_t product = 1;
   for (int64_t extent : shape)

@@ -15,11 +15,14 @@
 #ifndef FSDP_LIB_RUNTIME_COMMUNICATOR_H
 #define FSDP_LIB_RUNTIME_COMMUNICATOR_H
 
+#include "Reduction.h"
 #include "Status.h"
 
 #include <vector>
 
 namespace fsdprt {
+
+class Watch;
 
 enum class CollectiveKind { AllGather, ReduceScatter, AllReduce };
 
@@ -44,6 +47,9 @@ std::string describe(const Call &call);
 
 /// Whether two ranks that meet in a collective mean the same one.
 bool agree(const Call &a, const Call &b);
+
+/// The arithmetic that a call asks for in a group of `members`.
+Reduction reductionOf(const Call &call, int64_t members);
 
 /// The grid of ranks, numbered row major.
 struct Grid {
@@ -75,6 +81,9 @@ public:
 
   /// Why the world cannot go on, success if it can.
   virtual Status worldStatus() = 0;
+
+  /// What ranks that are processes share beside their data; null for threads.
+  virtual Watch *watch() { return nullptr; }
 
   /// Makes every rank fail. The first failure of a world is kept. Any thread.
   virtual void abort(const Status &status) = 0;

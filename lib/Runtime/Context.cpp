@@ -8,11 +8,12 @@
 
 #include "Context.h"
 
-#include "Reduction.h"
+#include "Watch.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <thread>
 
 using namespace fsdprt;
@@ -52,6 +53,75 @@ void fsdprtContext::abort(const char *reason) {
   communicator->abort({FSDPRT_ABORTED, std::string(reason ? reason : "") +
                                            " (abort of rank " +
                                            std::to_string(rank) + ")"});
+}
+
+bool fsdprtContext::failedFirst() {
+  Watch *watch = communicator->watch();
+  return watch && watch->failedFirst();
+}
+
+//===----------------------------------------------------------------------===//
+// Between processes
+//===----------------------------------------------------------------------===//
+
+Watch *fsdprtContext::watchFor(const char *what, int64_t bytes) {
+  if (failure.failed())
+    return nullptr;
+  Watch *watch = communicator->watch();
+  if (!watch)
+    (void)fail({FSDPRT_INVALID_ARGUMENT,
+                "the ranks are threads of one process, expected processes"});
+  else if (!what || bytes < 0) {
+    watch = nullptr;
+    (void)fail({FSDPRT_INVALID_ARGUMENT,
+                what ? "an exchange of " + std::to_string(bytes) + " bytes"
+                     : std::string("an exchange without a name")});
+  }
+  return watch;
+}
+
+fsdprtStatus fsdprtContext::exchange(const char *what, const void *send,
+                                     int64_t bytes, void *receive,
+                                     double timeoutSeconds) {
+  Watch *watch = watchFor(what, bytes);
+  if (!watch)
+    return failure.code;
+  std::vector<std::string> all;
+  std::string mine;
+  if (bytes != 0)
+    mine.assign(static_cast<const char *>(send), bytes);
+  if (Status status = watch->exchange(what, mine, all, timeoutSeconds);
+      status.failed())
+    return fail(std::move(status));
+  for (size_t other = 0; other < all.size(); ++other) {
+    if (static_cast<int64_t>(all[other].size()) != bytes)
+      return fail({FSDPRT_RANKS_DISAGREE,
+                   "ranks disagree: " + std::string(what) + " has " +
+                       std::to_string(bytes) + " bytes on rank " +
+                       std::to_string(rank) + " and " +
+                       std::to_string(all[other].size()) + " on rank " +
+                       std::to_string(other)});
+    if (bytes != 0)
+      std::memcpy(static_cast<char *>(receive) + other * bytes,
+                  all[other].data(), bytes);
+  }
+  return FSDPRT_SUCCESS;
+}
+
+fsdprtStatus fsdprtContext::collect(const char *what, int64_t from,
+                                    const void *send, int64_t bytes,
+                                    void *receive, double timeoutSeconds) {
+  Watch *watch = watchFor(what, bytes);
+  if (!watch)
+    return failure.code;
+  if (from < 0 || from >= grid.ranks())
+    return fail({FSDPRT_INVALID_ARGUMENT,
+                 "no rank has number " + std::to_string(from)});
+  if (Status status =
+          watch->collect(what, from, send, bytes, receive, timeoutSeconds);
+      status.failed())
+    return fail(std::move(status));
+  return FSDPRT_SUCCESS;
 }
 
 //===----------------------------------------------------------------------===//

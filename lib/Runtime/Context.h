@@ -45,6 +45,13 @@ public:
   /// Fails because of a call that cannot even be written as one.
   fsdprtStatus refuse(const fsdprt::Call &call, const std::string &why);
 
+  fsdprt::Status worldStatus() { return communicator->worldStatus(); }
+  bool failedFirst();
+  fsdprtStatus exchange(const char *what, const void *send, int64_t bytes,
+                        void *receive, double timeoutSeconds);
+  fsdprtStatus collect(const char *what, int64_t from, const void *send,
+                       int64_t bytes, void *receive, double timeoutSeconds);
+
   const std::string &message() const { return failure.message; }
   fsdprtStatistics statistics() const;
   void abort(const char *reason);
@@ -58,6 +65,8 @@ private:
   /// Records `status` as the context's failure, tells the other ranks, and
   /// returns its code.
   fsdprtStatus fail(fsdprt::Status status);
+  /// The watch of a world of processes; fails where there is none.
+  fsdprt::Watch *watchFor(const char *what, int64_t bytes);
   fsdprt::Status check(const fsdprt::Call &call, const void *send,
                        const void *receive) const;
   fsdprt::Status decodeAxes(int64_t axes, fsdprt::Call &call) const;

@@ -14,10 +14,8 @@
 
 #include "fsdp/Runtime/Runtime.h"
 
-#include "CommLocal.h"
-#include "Context.h"
+#include "Create.h"
 
-#include <cmath>
 #include <cstdio>
 
 using namespace fsdprt;
@@ -109,44 +107,44 @@ fsdprtStatus fsdprtLaunch(fsdprtContext *context, const void *image,
 
 int32_t fsdprtAbiVersion(void) { return FSDPRT_ABI_VERSION; }
 
-/// Returns what is wrong with the options, or an empty string.
-static std::string whyInvalid(const fsdprtOptions *options,
-                              fsdprtContext **contexts) {
-  if (!options || !contexts || !options->gridShape)
-    return "options, contexts and gridShape must not be null";
-  if (options->gridAxes < 1 || options->gridAxes > 15)
-    return "the grid has " + std::to_string(options->gridAxes) +
-           " axes, expected 1 to 15";
-  int64_t ranks = 1;
-  for (int32_t axis = 0; axis < options->gridAxes; ++axis) {
-    int64_t extent = options->gridShape[axis];
-    if (extent < 1 || extent > 65536 || (ranks *= extent) > 65536)
-      return "axis " + std::to_string(axis) + " of the grid has " +
-             std::to_string(extent) + " ranks, expected a grid of 1 to 65536";
-  }
-  if (!std::isfinite(options->timeoutSeconds) || options->timeoutSeconds < 0)
-    return "the timeout is negative or not a number";
-  return {};
+/// Writes the status' sentence where the caller wants it.
+static fsdprtStatus say(const Status &status, char *message, int64_t size) {
+  if (message && size > 0)
+    std::snprintf(message, size, "%s", status.message.c_str());
+  return status.code;
 }
 
 fsdprtStatus fsdprtCreateLocal(const fsdprtOptions *options,
                                fsdprtContext **contexts, char *message,
                                int64_t messageSize) {
-  if (std::string why = whyInvalid(options, contexts); !why.empty()) {
-    if (message && messageSize > 0)
-      std::snprintf(message, messageSize, "%s", why.c_str());
-    return FSDPRT_INVALID_ARGUMENT;
-  }
-  Grid grid;
-  grid.shape.assign(options->gridShape, options->gridShape + options->gridAxes);
-  int64_t rank = 0;
-  for (std::unique_ptr<Communicator> &communicator :
-       createLocalCommunicators(grid, options->timeoutSeconds)) {
-    contexts[rank] = new fsdprtContext(
-        createHostDevice(), std::move(communicator), grid, rank, *options);
-    ++rank;
-  }
-  return FSDPRT_SUCCESS;
+  return say(createLocal(options, contexts), message, messageSize);
+}
+
+fsdprtStatus fsdprtCreateRank(const fsdprtOptions *options,
+                              fsdprtContext **context, char *message,
+                              int64_t messageSize) {
+  return say(createRank(options, context), message, messageSize);
+}
+
+fsdprtStatus fsdprtWorldStatus(fsdprtContext *context, char *message,
+                               int64_t messageSize) {
+  return say(context->worldStatus(), message, messageSize);
+}
+
+int32_t fsdprtFailedFirst(fsdprtContext *context) {
+  return context->failedFirst();
+}
+
+fsdprtStatus fsdprtExchange(fsdprtContext *context, const char *what,
+                            const void *send, int64_t bytes, void *receive,
+                            double timeoutSeconds) {
+  return context->exchange(what, send, bytes, receive, timeoutSeconds);
+}
+
+fsdprtStatus fsdprtCollect(fsdprtContext *context, const char *what,
+                           int64_t from, const void *send, int64_t bytes,
+                           void *receive, double timeoutSeconds) {
+  return context->collect(what, from, send, bytes, receive, timeoutSeconds);
 }
 
 fsdprtStatus fsdprtStart(fsdprtContext *context, const char *planHash) {

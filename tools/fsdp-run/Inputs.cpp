@@ -60,7 +60,7 @@ Error Inputs::check(const SafetensorsReader &reader, const Value &value) const {
   return Error::success();
 }
 
-Expected<Inputs> Inputs::open(const Manifest &manifest, const Entry &entry,
+Expected<Inputs> Inputs::open(const Entry &entry, int64_t first, int64_t count,
                               StringRef path, std::optional<uint64_t> seed,
                               std::vector<std::string> &notes) {
   Inputs inputs(entry);
@@ -74,8 +74,9 @@ Expected<Inputs> Inputs::open(const Manifest &manifest, const Entry &entry,
     return inputs;
   }
   inputs.perRank = isPerRank(path);
-  for (int64_t rank = 0; rank < (inputs.perRank ? manifest.ranks : 1); ++rank) {
-    auto reader = SafetensorsReader::open(pathOfRank(path, rank));
+  inputs.first = first;
+  for (int64_t i = 0; i < (inputs.perRank ? count : 1); ++i) {
+    auto reader = SafetensorsReader::open(pathOfRank(path, first + i));
     if (!reader)
       return reader.takeError();
     inputs.readers.push_back(std::move(*reader));
@@ -158,7 +159,7 @@ void Inputs::fillValue(const Value &value, int64_t rank, char *data) const {
 Error Inputs::load(int64_t rank, size_t index, void *data) const {
   const Value &value = entry.arguments[index];
   const SafetensorsReader *reader =
-      readers.empty() ? nullptr : &readers[perRank ? rank : 0];
+      readers.empty() ? nullptr : &readers[perRank ? rank - first : 0];
   const SafetensorsReader::Tensor *tensor =
       reader ? reader->find(value.name) : nullptr;
   if (!tensor) {

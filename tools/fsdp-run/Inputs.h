@@ -26,9 +26,10 @@ bool isPerRank(llvm::StringRef path);
 class Inputs {
 public:
   /// Opens the files (`path` may be empty) and finds every argument in them, or
-  /// refuses. `notes` receives what is worth a word and no error.
-  static llvm::Expected<Inputs> open(const Manifest &manifest,
-                                     const Entry &entry, llvm::StringRef path,
+  /// refuses; with a file per rank those of `count` ranks from `first`. `notes`
+  /// receives what is worth a word and no error.
+  static llvm::Expected<Inputs> open(const Entry &entry, int64_t first,
+                                     int64_t count, llvm::StringRef path,
                                      std::optional<uint64_t> seed,
                                      std::vector<std::string> &notes);
 
@@ -44,6 +45,7 @@ private:
 
   const Entry &entry;
   bool perRank = false;
+  int64_t first = 0;                      ///< rank of the first reader
   std::vector<SafetensorsReader> readers; ///< one, or one per rank
   std::optional<uint64_t> seed;
 };

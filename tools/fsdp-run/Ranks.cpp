@@ -11,6 +11,9 @@
 // the same moment on all of them and a rank that never returns from the entry
 // is noticed even if nobody waits for it in a collective.
 //
+// If this process is one rank of many, it has one such thread, and the meetings
+// are the runtime's.
+//
 // The main thread does nothing but watch, because it must be able to end the
 // process while threads of it hang.
 //
@@ -105,6 +108,9 @@ struct Ranks::State {
   const Manifest &manifest;
   const Entry &entry;
   const RunOptions options;
+  const bool separate; ///< the other ranks are other processes
+  int64_t first = 0;   ///< the rank that ranks[0] is
+  int64_t origin = 0;  ///< when all ranks had started
   std::vector<Rank> ranks;
   std::vector<double> seconds;
 
@@ -117,7 +123,8 @@ struct Ranks::State {
 
   State(const Manifest &manifest, const Entry &entry, const RunOptions &options)
       : manifest(manifest), entry(entry), options(options),
-        ranks(manifest.ranks), meeting(manifest.ranks) {}
+        separate(options.comm != "local"), ranks(separate ? 1 : manifest.ranks),
+        meeting(ranks.size()) {}
 
   ~State() {
     for (Rank &rank : ranks)
@@ -159,7 +166,7 @@ bool Ranks::State::load(int64_t index, const Inputs &inputs) {
     if (!check(index, fsdprtAlloc(rank.context, entry.arguments[i].type.bytes(),
                                   &rank.arguments[i])))
       return false;
-    if (Error error = inputs.load(index, i, rank.arguments[i])) {
+    if (Error error = inputs.load(first + index, i, rank.arguments[i])) {
       fail(index, FSDPRT_INVALID_ARGUMENT, llvm::toString(std::move(error)));
       return false;
     }
@@ -173,6 +180,11 @@ bool Ranks::State::load(int64_t index, const Inputs &inputs) {
 
 /// False if this rank should stop.
 bool Ranks::State::meet(int64_t index, double timeoutSeconds) {
+  if (separate) {
+    std::string what = "entry '" + entry.name + "'";
+    return check(index, fsdprtExchange(ranks[index].context, what.c_str(),
+                                       nullptr, 0, nullptr, timeoutSeconds));
+  }
   std::vector<int64_t> missing = meeting.wait(index, timeoutSeconds);
   if (!missing.empty()) {
     std::string text = "timeout: ";
@@ -195,6 +207,8 @@ void Ranks::State::body(int64_t index, fsdprtEntry function,
   if (!load(index, inputs) || !meet(index, 0) ||
       !check(index, fsdprtStart(rank.context, manifest.planHash.c_str())))
     return;
+  if (index == 0)
+    origin = nanoseconds();
   for (int64_t i = 0; i < options.repeats; ++i) {
     if (index == 0)
       repeat = i;
@@ -222,6 +236,12 @@ std::string Ranks::State::firstFailure() {
     failure = std::find_if(ranks.begin(), ranks.end(), [](const Rank &rank) {
       return rank.status != FSDPRT_SUCCESS;
     });
+  // The thread of a rank that hangs does not know yet.
+  if (failure == ranks.end()) {
+    char message[4096] = "";
+    fsdprtWorldStatus(ranks[0].context, message, sizeof(message));
+    return message;
+  }
   switch (failure->status) {
   case FSDPRT_RANKS_DISAGREE:
   case FSDPRT_PLAN_HASH_MISMATCH:
@@ -229,7 +249,7 @@ std::string Ranks::State::firstFailure() {
   case FSDPRT_ABORTED:
     return failure->message;
   default:
-    return "rank " + std::to_string(failure - ranks.begin()) + ": " +
+    return "rank " + std::to_string(first + (failure - ranks.begin())) + ": " +
            failure->message;
   }
 }
@@ -246,22 +266,30 @@ Expected<Ranks> Ranks::create(const Manifest &manifest, const Entry &entry,
   runtime.timeoutSeconds = options.timeoutSeconds;
   runtime.stallRank = options.stallRank;
   runtime.stallCall = options.stallCall;
+  runtime.device = options.device.c_str();
+  runtime.communicator = options.comm.c_str();
   if (options.trace) {
     runtime.traceUser = state.get();
     runtime.trace = [](void *user, const fsdprtTraceEvent *event) {
-      static_cast<State *>(user)->ranks[event->rank].collectives.push_back(
+      State &state = *static_cast<State *>(user);
+      state.ranks[event->rank - state.first].collectives.push_back(
           {std::string(event->kind) + " " + event->bucket, event->rank,
            event->call, event->bytes, event->beginNanoseconds,
            event->endNanoseconds});
     };
   }
-  std::vector<fsdprtContext *> contexts(manifest.ranks);
-  char message[256] = "";
-  if (fsdprtCreateLocal(&runtime, contexts.data(), message, sizeof(message)))
+  std::vector<fsdprtContext *> contexts(state->ranks.size());
+  char message[1024] = "";
+  if (state->separate ? fsdprtCreateRank(&runtime, contexts.data(), message,
+                                         sizeof(message))
+                      : fsdprtCreateLocal(&runtime, contexts.data(), message,
+                                          sizeof(message)))
     return llvm::createStringError(llvm::Twine("cannot create the ranks: ") +
                                    message);
-  for (int64_t rank = 0; rank < manifest.ranks; ++rank)
-    state->ranks[rank].context = contexts[rank];
+  for (size_t i = 0; i < contexts.size(); ++i)
+    state->ranks[i].context = contexts[i];
+  if (state->separate)
+    fsdprtRank(contexts[0], &state->first);
   return Ranks(std::move(state));
 }
 
@@ -269,7 +297,7 @@ Error Ranks::run(fsdprtEntry function, const Inputs &inputs,
                  Progress &progress) {
   State &s = *state;
   std::vector<std::thread> threads;
-  for (int64_t rank = 0; rank < s.manifest.ranks; ++rank)
+  for (int64_t rank = 0; rank < count(); ++rank)
     threads.emplace_back([&s, rank, function, &inputs] {
       s.body(rank, function, inputs);
       std::lock_guard<std::mutex> lock(s.mutex);
@@ -277,16 +305,22 @@ Error Ranks::run(fsdprtEntry function, const Inputs &inputs,
       s.changed.notify_all();
     });
 
-  auto allFinished = [&] { return s.finished == s.manifest.ranks; };
+  auto allFinished = [&] { return s.finished == count(); };
   {
     std::unique_lock<std::mutex> lock(s.mutex);
     auto tick = std::chrono::milliseconds(200);
     while (!s.changed.wait_for(lock, tick,
-                               [&] { return s.failed || allFinished(); }))
+                               [&] { return s.failed || allFinished(); })) {
+      // Another process may have failed while our own thread hangs.
+      if (s.separate && fsdprtWorldStatus(s.ranks[0].context, nullptr, 0)) {
+        s.failed = true;
+        break;
+      }
       progress.show("entry '" + s.entry.name + "' on " +
                     std::to_string(s.manifest.ranks) + " ranks, repeat " +
                     std::to_string(s.repeat + 1) + " of " +
                     std::to_string(s.options.repeats));
+    }
     // The others need a moment to notice; who does not may hang for ever.
     if (s.failed)
       s.changed.wait_for(lock, std::chrono::seconds(1), allFinished);
@@ -311,6 +345,19 @@ Error Ranks::run(fsdprtEntry function, const Inputs &inputs,
   return Error::success();
 }
 
+int64_t Ranks::first() const { return state->first; }
+
+int64_t Ranks::count() const { return state->ranks.size(); }
+
+bool Ranks::separate() const { return state->separate; }
+
+fsdprtContext *Ranks::context() const { return state->ranks[0].context; }
+
+bool Ranks::abort(const std::string &message) {
+  fsdprtAbort(context(), message.c_str());
+  return fsdprtFailedFirst(context());
+}
+
 const std::vector<double> &Ranks::seconds() const { return state->seconds; }
 
 int64_t Ranks::peakBytes() const {
@@ -324,17 +371,21 @@ int64_t Ranks::peakBytes() const {
 }
 
 const void *Ranks::result(int64_t rank, size_t index) const {
-  return state->ranks[rank].results[index];
+  return state->ranks[rank - state->first].results[index];
 }
 
 std::vector<TraceEvent> Ranks::trace() const {
   std::vector<TraceEvent> events;
-  for (int64_t i = 0; i < state->manifest.ranks; ++i) {
+  for (int64_t i = 0; i < count(); ++i) {
     const Rank &rank = state->ranks[i];
     for (auto [begin, end] : rank.runs)
-      events.push_back({state->entry.name, i, 0, 0, begin, end});
+      events.push_back({state->entry.name, state->first + i, 0, 0, begin, end});
     events.insert(events.end(), rank.collectives.begin(),
                   rank.collectives.end());
+  }
+  for (TraceEvent &event : events) {
+    event.beginNanoseconds -= state->origin;
+    event.endNanoseconds -= state->origin;
   }
   return events;
 }

@@ -17,6 +17,7 @@
 namespace mlir::fsdp {
 
 struct RunOptions {
+  std::string comm = "local", device = "host";
   int64_t repeats = 1;
   double timeoutSeconds = 60;
   int64_t stallRank = 0, stallCall = 0; ///< see fsdprtOptions
@@ -32,7 +33,8 @@ struct TraceEvent {
   int64_t beginNanoseconds, endNanoseconds;
 };
 
-/// The ranks of a run: threads of this process, with their buffers.
+/// The ranks of a run that are in this process, with their buffers: all of
+/// them, one thread each, or one of many processes.
 class Ranks {
 public:
   static llvm::Expected<Ranks> create(const Manifest &manifest,
@@ -40,6 +42,20 @@ public:
                                       const RunOptions &options);
   Ranks(Ranks &&) = default;
   ~Ranks();
+
+  /// The ranks of this process are those from first() to first() + count() - 1.
+  int64_t first() const;
+  int64_t count() const;
+
+  /// True if the others are other processes.
+  bool separate() const;
+
+  /// What the others can be reached through, if separate().
+  fsdprtContext *context() const;
+
+  /// Tells the others of a failure; true if they did not know of one. Then this
+  /// process is the one to report it.
+  bool abort(const std::string &message);
 
   /// Loads the arguments and runs the entry, all on one thread per rank. After
   /// an error threads may still be running: nothing is left to do but to leave
@@ -50,13 +66,14 @@ public:
   /// Seconds of each repeat, from the first rank's begin to the last one's end.
   const std::vector<double> &seconds() const;
 
-  /// The largest peak over all ranks.
+  /// The largest peak of these ranks.
   int64_t peakBytes() const;
 
   /// Buffer of a result on a rank.
   const void *result(int64_t rank, size_t index) const;
 
-  /// All ranks' events, rank by rank.
+  /// These ranks' events, rank by rank. Times count from a moment that all
+  /// ranks share.
   std::vector<TraceEvent> trace() const;
 
 private:

@@ -108,8 +108,11 @@ struct Difference {
 class Collector {
 public:
   Collector(const Manifest &manifest, const Entry &entry,
-            const ResultBuffer &buffer, StringRef path)
-      : manifest(manifest), entry(entry), buffer(buffer), path(path) {}
+            const ResultBuffer &buffer, StringRef path,
+            std::optional<int64_t> onlyRank)
+      : manifest(manifest), entry(entry), buffer(buffer), path(path),
+        firstRank(onlyRank.value_or(0)),
+        endRank(onlyRank ? *onlyRank + 1 : manifest.ranks) {}
 
   Error makeViews();
   Error createFiles();
@@ -128,19 +131,20 @@ private:
   const Entry &entry;
   const ResultBuffer &buffer;
   const std::string path;
+  const int64_t firstRank, endRank; ///< of those with a file each
   std::vector<View> views;
   std::vector<SafetensorsWriter> writers;
 };
 
 void Collector::addPerRank(size_t index) {
   const Value &value = entry.results[index];
-  for (int64_t rank = 0; rank < manifest.ranks; ++rank)
+  for (int64_t rank = firstRank; rank < endRank; ++rank)
     views.push_back({value.name + "@" + std::to_string(rank),
                      &value,
                      &value.type,
                      {buffer(rank, index)},
                      false,
-                     static_cast<size_t>(rank),
+                     static_cast<size_t>(rank - firstRank),
                      index});
 }
 
@@ -253,13 +257,14 @@ Error Collector::makeViews() {
 Error Collector::createFiles() {
   if (path.empty())
     return Error::success();
-  int64_t files = isPerRank(path) ? manifest.ranks : 1;
+  int64_t files = isPerRank(path) ? endRank - firstRank : 1;
   for (int64_t file = 0; file < files; ++file) {
     std::vector<SafetensorsWriter::Tensor> tensors;
     for (const Value &value : entry.results)
       tensors.push_back(
           {value.name, isPerRank(path) ? &value.type : &value.fullType});
-    auto writer = SafetensorsWriter::create(pathOfRank(path, file), tensors);
+    auto writer =
+        SafetensorsWriter::create(pathOfRank(path, firstRank + file), tensors);
     if (!writer)
       return writer.takeError();
     writers.push_back(std::move(*writer));
@@ -333,7 +338,7 @@ Error Collector::close() {
 
 void Collector::removeFiles() {
   for (size_t file = 0; file < writers.size(); ++file)
-    (void)llvm::sys::fs::remove(pathOfRank(path, file));
+    (void)llvm::sys::fs::remove(pathOfRank(path, firstRank + file));
 }
 
 } // namespace
@@ -341,8 +346,8 @@ void Collector::removeFiles() {
 Expected<std::vector<std::string>>
 mlir::fsdp::writeResults(const Manifest &manifest, const Entry &entry,
                          const ResultBuffer &buffer, StringRef path,
-                         Progress &progress) {
-  Collector collector(manifest, entry, buffer, path);
+                         std::optional<int64_t> onlyRank, Progress &progress) {
+  Collector collector(manifest, entry, buffer, path, onlyRank);
   if (Error error = collector.makeViews())
     return error;
   Error error = collector.createFiles();

@@ -24,10 +24,11 @@ using ResultBuffer = std::function<const void *(int64_t rank, size_t index)>;
 /// has "{rank}") and returns a line "NAME TYPE checksum=..." per tensor. With a
 /// file per rank, and without a file for results that each rank has of its own,
 /// the tensors are those of the ranks and called NAME@RANK in the lines.
+/// `onlyRank`: with a file per rank, one line and one file of this rank alone.
 llvm::Expected<std::vector<std::string>>
 writeResults(const Manifest &manifest, const Entry &entry,
              const ResultBuffer &buffer, llvm::StringRef path,
-             Progress &progress);
+             std::optional<int64_t> onlyRank, Progress &progress);
 
 } // namespace mlir::fsdp
 

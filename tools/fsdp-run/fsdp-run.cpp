@@ -9,6 +9,7 @@
 #include "Artefact.h"
 #include "Inputs.h"
 #include "Manifest.h"
+#include "Processes.h"
 #include "Progress.h"
 #include "Ranks.h"
 #include "Results.h"
@@ -42,10 +43,12 @@ static cl::opt<int64_t>
     ranksOption("ranks", cl::value_desc("N"),
                 cl::desc("Number of ranks, 1 to 64 (default: as compiled)"),
                 cl::cat(category));
-static cl::opt<std::string> comm("comm", cl::init("local"),
-                                 cl::value_desc("name"),
-                                 cl::desc("Communicator: local (default)"),
-                                 cl::cat(category));
+static cl::opt<std::string>
+    comm("comm", cl::init("local"), cl::value_desc("name"),
+         cl::desc("How ranks exchange data: local (default), they "
+                  "are threads of this process; mpi, each is "
+                  "a process that mpirun has started"),
+         cl::cat(category));
 static cl::opt<std::string> device("device", cl::init("host"),
                                    cl::value_desc("name"),
                                    cl::desc("Device: host (default)"),
@@ -93,9 +96,9 @@ static Error failure(const Twine &message) {
 
 /// Checks the options that need no artefact, and reads --inject.
 static Error readOptions(RunOptions &options, bool &injectAbi) {
-  if (comm != "local")
-    return failure("this build has no communicator '" + comm +
-                   "', expected --comm=local");
+  if (comm != "local" && comm != "mpi")
+    return failure("there is no communicator '" + comm +
+                   "', expected --comm=local or --comm=mpi");
   if (device != "host")
     return failure("this build has no device '" + device +
                    "', expected --device=host");
@@ -106,6 +109,8 @@ static Error readOptions(RunOptions &options, bool &injectAbi) {
     return failure("--repeat=" + Twine(repeat) + ": expected at least 1");
   if (!(timeout > 0) || !std::isfinite(timeout))
     return failure("--timeout: expected a positive number of seconds");
+  options.comm = comm;
+  options.device = device;
   options.repeats = repeat;
   options.timeoutSeconds = timeout;
   options.trace = !traceFile.empty();
@@ -161,8 +166,14 @@ static Expected<const Entry *> chooseEntry(const Manifest &manifest) {
                  "', expected one of: " + all);
 }
 
-static void printRun(const Manifest &manifest, const Ranks &ranks) {
-  std::vector<double> seconds = ranks.seconds();
+/// What has been measured, over all ranks.
+struct Measurements {
+  std::vector<double> seconds; ///< of each repeat
+  int64_t peakBytes;
+};
+
+static void printRun(const Manifest &manifest, Measurements measurements) {
+  std::vector<double> &seconds = measurements.seconds;
   llvm::sort(seconds);
   size_t middle = seconds.size() / 2;
   double median = seconds.size() % 2
@@ -179,45 +190,148 @@ static void printRun(const Manifest &manifest, const Ranks &ranks) {
                << "s median=" << llvm::format("%.6f", median)
                << "s max=" << llvm::format("%.6f", seconds.back())
                << "s repeats=" << seconds.size() << "\n"
-               << "peak_bytes=" << ranks.peakBytes() << "\n";
+               << "peak_bytes=" << measurements.peakBytes << "\n";
 }
 
-/// Chrome's trace event format: microseconds, a thread per rank.
-static Error writeTrace(const Ranks &ranks) {
+/// Events in Chrome's trace event format, separated by commas: microseconds, a
+/// thread per rank.
+static std::string traceText(const Ranks &ranks) {
+  std::string text;
+  for (const TraceEvent &event : ranks.trace()) {
+    llvm::json::Object object{
+        {"name", event.name},
+        {"cat", event.call == 0 ? "entry" : "collective"},
+        {"ph", "X"},
+        {"ts", 1e-3 * event.beginNanoseconds},
+        {"dur", 1e-3 * (event.endNanoseconds - event.beginNanoseconds)},
+        {"pid", 0},
+        {"tid", event.rank}};
+    if (event.call != 0)
+      object["args"] =
+          llvm::json::Object{{"call", event.call}, {"bytes", event.bytes}};
+    llvm::raw_string_ostream(text)
+        << (text.empty() ? "" : ",\n") << llvm::json::Value(std::move(object));
+  }
+  return text;
+}
+
+static Error writeTrace(const std::vector<std::string> &texts) {
   std::error_code code;
   llvm::raw_fd_ostream stream(traceFile, code);
   if (code)
     return failure(traceFile + ": cannot create: " + code.message());
-  std::vector<TraceEvent> events = ranks.trace();
-  int64_t origin = INT64_MAX;
-  for (const TraceEvent &event : events)
-    origin = std::min(origin, event.beginNanoseconds);
-  llvm::json::OStream json(stream);
-  json.object([&] {
-    json.attributeArray("traceEvents", [&] {
-      for (const TraceEvent &event : events)
-        json.object([&] {
-          json.attribute("name", event.name);
-          json.attribute("cat", event.call == 0 ? "entry" : "collective");
-          json.attribute("ph", "X");
-          json.attribute("ts", 1e-3 * (event.beginNanoseconds - origin));
-          json.attribute(
-              "dur", 1e-3 * (event.endNanoseconds - event.beginNanoseconds));
-          json.attribute("pid", 0);
-          json.attribute("tid", event.rank);
-          if (event.call != 0)
-            json.attributeObject("args", [&] {
-              json.attribute("call", event.call);
-              json.attribute("bytes", event.bytes);
-            });
-        });
-    });
-  });
-  stream << "\n";
+  stream << "{\"traceEvents\":[\n" << llvm::join(texts, ",\n") << "\n]}\n";
   stream.close();
   if (stream.has_error())
     return failure(traceFile + ": cannot write: " + stream.error().message());
   return Error::success();
+}
+
+/// After a run of ranks that are threads.
+static Error finish(const Manifest &manifest, const Entry &entry,
+                    const Ranks &ranks, Progress &progress) {
+  if (!traceFile.empty())
+    if (Error error = writeTrace({traceText(ranks)}))
+      return error;
+  auto buffer = [&](int64_t rank, size_t index) {
+    return ranks.result(rank, index);
+  };
+  auto lines =
+      writeResults(manifest, entry, buffer, out, std::nullopt, progress);
+  if (!lines)
+    return lines.takeError();
+  progress.clear();
+  printRun(manifest, {ranks.seconds(), ranks.peakBytes()});
+  for (const std::string &line : *lines)
+    llvm::outs() << line << "\n";
+  return Error::success();
+}
+
+/// After a run of ranks that are processes, of which this is one: rank 0 prints
+/// for all. A file of full tensors is rank 0's, of a file per rank each writes
+/// its own.
+static Error finishSeparate(const Manifest &manifest, const Entry &entry,
+                            const Ranks &ranks, Progress &progress) {
+  const int64_t rank = ranks.first();
+  Processes processes(ranks.context(), rank, manifest.ranks, timeout);
+  std::vector<double> numbers = ranks.seconds();
+  numbers.push_back(ranks.peakBytes());
+  if (Error error = processes.maximum(numbers))
+    return error;
+  int64_t peakBytes = numbers.back();
+  numbers.pop_back();
+  if (!traceFile.empty()) {
+    auto texts = processes.gather("traces", traceText(ranks));
+    if (!texts)
+      return texts.takeError();
+    if (rank == 0)
+      if (Error error = writeTrace(*texts))
+        return error;
+  }
+
+  auto own = [&](int64_t, size_t index) { return ranks.result(rank, index); };
+  std::vector<std::string> texts;
+  if (isPerRank(out)) {
+    auto lines = writeResults(manifest, entry, own, out, rank, progress);
+    if (!lines)
+      return lines.takeError();
+    auto all = processes.gather("result lines", llvm::join(*lines, "\n"));
+    if (!all)
+      return all.takeError();
+    texts = std::move(*all);
+  } else {
+    auto all = processes.results(entry, own);
+    if (!all)
+      return all.takeError();
+    if (rank == 0) {
+      auto buffer = [&](int64_t other, size_t index) {
+        return all->find(other, index);
+      };
+      auto lines =
+          writeResults(manifest, entry, buffer, out, std::nullopt, progress);
+      if (!lines)
+        return lines.takeError();
+      texts = std::move(*lines);
+    }
+  }
+  // Nobody leaves while another one may still fail: MPI takes the end of one
+  // process for the end of all.
+  std::vector<double> everybody = {0};
+  if (Error error = processes.maximum(everybody))
+    return error;
+  if (rank != 0)
+    return Error::success();
+  progress.clear();
+  printRun(manifest, {numbers, peakBytes});
+  for (const std::string &text : texts)
+    if (!text.empty())
+      llvm::outs() << text << "\n";
+  return Error::success();
+}
+
+/// Everything that follows once the ranks exist.
+static Error execute(const Manifest &manifest, const Entry &entry,
+                     fsdprtEntry function, Ranks &ranks, Progress &progress) {
+  std::optional<uint64_t> seed;
+  if (fillSeed.getNumOccurrences())
+    seed = fillSeed;
+  std::vector<std::string> notes;
+  auto inputs =
+      Inputs::open(entry, ranks.first(), ranks.count(), in, seed, notes);
+  if (!inputs)
+    return inputs.takeError();
+  if (ranks.first() == 0)
+    for (const std::string &note : notes)
+      llvm::errs() << "fsdp-run: note: " << note << "\n";
+  if (Error error = ranks.run(function, *inputs, progress))
+    return error;
+  return ranks.separate() ? finishSeparate(manifest, entry, ranks, progress)
+                          : finish(manifest, entry, ranks, progress);
+}
+
+static void printError(Error error) {
+  llvm::errs() << "fsdp-run: error: " << llvm::toString(std::move(error))
+               << "\n";
 }
 
 static Error run(Progress &progress) {
@@ -245,42 +359,22 @@ static Error run(Progress &progress) {
   auto function = artefact->load((*entry)->name);
   if (!function)
     return function.takeError();
-
-  std::optional<uint64_t> seed;
-  if (fillSeed.getNumOccurrences())
-    seed = fillSeed;
-  std::vector<std::string> notes;
-  auto inputs = Inputs::open(*manifest, **entry, in, seed, notes);
-  if (!inputs)
-    return inputs.takeError();
-  for (const std::string &note : notes)
-    llvm::errs() << "fsdp-run: note: " << note << "\n";
-
   auto ranks = Ranks::create(*manifest, **entry, options);
   if (!ranks)
     return ranks.takeError();
-  if (Error error = ranks->run(*function, *inputs, progress)) {
-    // Threads of ranks may use all of this for ever.
+
+  if (Error error = execute(*manifest, **entry, *function, *ranks, progress)) {
     progress.clear();
-    llvm::errs() << "fsdp-run: error: " << llvm::toString(std::move(error))
-                 << "\n";
+    std::string message = llvm::toString(std::move(error));
+    if (!ranks->separate() || ranks->abort(message))
+      printError(failure(message));
+    else
+      // The end of this process would be the end of the one that speaks.
+      sleep(1);
+    // Threads of ranks may use all of this for ever.
     llvm::outs().flush();
     _exit(1);
   }
-  if (options.trace)
-    if (Error error = writeTrace(*ranks))
-      return error;
-
-  auto buffer = [&](int64_t rank, size_t index) {
-    return ranks->result(rank, index);
-  };
-  auto lines = writeResults(*manifest, **entry, buffer, out, progress);
-  if (!lines)
-    return lines.takeError();
-  progress.clear();
-  printRun(*manifest, *ranks);
-  for (const std::string &line : *lines)
-    llvm::outs() << line << "\n";
   return Error::success();
 }
 
@@ -300,7 +394,6 @@ int main(int argc, char **argv) {
   progress.clear();
   if (!error)
     return 0;
-  llvm::errs() << "fsdp-run: error: " << llvm::toString(std::move(error))
-               << "\n";
+  printError(std::move(error));
   return 1;
 }

@@ -8,9 +8,9 @@
 |*                                                                            *|
 |* Two groups of functions. Compiled code calls those of                      *|
 |* RuntimeFunctions.def; a launcher (fsdp-run, or a program of one's own)     *|
-|* calls the others: it creates one context per rank, starts each of them on  *|
-|* its own thread, runs entries of an artefact and reads messages and         *|
-|* statistics.                                                                *|
+|* calls the others: it creates the context of each rank, starts it, runs     *|
+|* entries of an artefact and reads messages and statistics. Ranks are threads*|
+|* of one process, each with its own context:                                 *|
 |*                                                                            *|
 |*   fsdprtContext *contexts[4];                                              *|
 |*   fsdprtCreateLocal(&options, contexts, message, sizeof(message));         *|
@@ -19,6 +19,8 @@
 |*   fsdprtRun(contexts[r], entry, arguments[r], results[r]);                 *|
 |*   // after all threads have been joined:                                   *|
 |*   fsdprtDestroy(contexts[r]);                                              *|
+|*                                                                            *|
+|* or each is a process, which calls fsdprtCreateRank and goes on likewise.   *|
 |*                                                                            *|
 |* A context belongs to one thread at a time; fsdprtAbort alone may be called *|
 |* from any thread. Every function that can fail returns a status. A failure  *|
@@ -138,6 +140,11 @@ typedef struct fsdprtOptions {
    */
   int64_t stallRank;
   int64_t stallCall;
+  /* Where buffers live: "host" (also if null). */
+  const char *device;
+  /* What follows is for fsdprtCreateRank. How the processes exchange data:
+   * "mpi" (also if null). */
+  const char *communicator;
 } fsdprtOptions;
 
 /* The FSDPRT_ABI_VERSION of the library. */
@@ -150,6 +157,16 @@ FSDPRT_EXPORT fsdprtStatus fsdprtCreateLocal(const fsdprtOptions *options,
                                              fsdprtContext **contexts,
                                              char *message,
                                              int64_t messageSize);
+
+/* Creates the rank that this process is, in a world of as many processes as the
+ * grid has ranks. With "mpi" the program has been started by mpirun or the
+ * like; MPI is initialised if it was not, and then finalised at the end of the
+ * process. The context may be null afterwards only on failure, whose sentence
+ * is written as by fsdprtCreateLocal. */
+FSDPRT_EXPORT fsdprtStatus fsdprtCreateRank(const fsdprtOptions *options,
+                                            fsdprtContext **context,
+                                            char *message,
+                                            int64_t messageSize);
 
 /* Waits until every rank of the world has called it and compares their plan
  * hashes (any text); if two differ, every rank fails with a message that names
@@ -181,6 +198,34 @@ FSDPRT_EXPORT void fsdprtGetStatistics(const fsdprtContext *context,
  * without a full stop. From any thread, as long as the context lives; the rank
  * itself notices in its current or next call. */
 FSDPRT_EXPORT void fsdprtAbort(fsdprtContext *context, const char *reason);
+
+/* Why the world cannot go on, success if it can. From any thread, so that a
+ * process learns of a failure while the thread of its rank hangs. */
+FSDPRT_EXPORT fsdprtStatus fsdprtWorldStatus(fsdprtContext *context,
+                                             char *message,
+                                             int64_t messageSize);
+
+/* For ranks that are processes: 1 if the failure of the world began at this
+ * one, 0 if another one has told it. Where all of them print to one terminal,
+ * let that one speak. */
+FSDPRT_EXPORT int32_t fsdprtFailedFirst(fsdprtContext *context);
+
+/* For ranks that are processes, collective over all of them, on host memory.
+ * `what` names the exchange, for reports, and must be the same on all ranks.
+ * They wait `timeoutSeconds` for the others, 0 is for ever.
+ *
+ * fsdprtExchange: row r of `receive` (ranks x bytes) becomes rank r's `send`
+ * (bytes), on every rank; with 0 bytes nobody leaves before all have come.
+ * fsdprtCollect: `receive` (bytes) on rank 0 becomes `send` (bytes) of rank
+ * `from`; other ranks read neither. */
+FSDPRT_EXPORT fsdprtStatus fsdprtExchange(fsdprtContext *context,
+                                          const char *what, const void *send,
+                                          int64_t bytes, void *receive,
+                                          double timeoutSeconds);
+FSDPRT_EXPORT fsdprtStatus fsdprtCollect(fsdprtContext *context,
+                                         const char *what, int64_t from,
+                                         const void *send, int64_t bytes,
+                                         void *receive, double timeoutSeconds);
 
 /* Frees the context and all of its buffers. No thread may still use it, and no
  * other rank may be inside a collective with it. Null is allowed. */

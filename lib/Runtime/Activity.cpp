@@ -1,0 +1,113 @@
+//===- Activity.cpp - what ranks do, for reports --------------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Activity.h"
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace fsdprt;
+
+static std::string describeAxes(const std::vector<int32_t> &axes) {
+  std::string text;
+  for (int32_t axis : axes)
+    text += (text.empty() ? "" : ", ") + std::to_string(axis);
+  return ", over grid axes [" + text + "]";
+}
+
+std::string fsdprt::describe(const Activity &activity) {
+  std::string last = ", no call yet";
+  if (activity.last.number != 0)
+    last = ", last was " + describe(activity.last);
+  switch (activity.state) {
+  case Activity::NotStarted:
+    return "not started";
+  case Activity::Starting:
+    return "waiting in the comparison of plan hashes";
+  case Activity::Outside:
+    return "not in a collective" + last;
+  case Activity::InCollective:
+    return "waiting in " + describe(activity.last) +
+           describeAxes(activity.last.axes);
+  case Activity::Left:
+    return "out of its entry" + last;
+  }
+  return "";
+}
+
+std::string fsdprt::describe(const std::vector<int64_t> &ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0, next; i < ranks.size(); i = next) {
+    for (next = i + 1;
+         next < ranks.size() && ranks[next] == ranks[next - 1] + 1;)
+      ++next;
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+    if (next - i > 1)
+      text += (next - i == 2 ? ", " : "-") + std::to_string(ranks[next - 1]);
+  }
+  return text;
+}
+
+std::string fsdprt::describeRanks(const std::vector<std::string> &clauses) {
+  std::vector<std::pair<std::string, std::vector<int64_t>>> groups;
+  for (size_t rank = 0; rank < clauses.size(); ++rank) {
+    auto group = std::find_if(groups.begin(), groups.end(), [&](auto &other) {
+      return other.first == clauses[rank];
+    });
+    if (group == groups.end())
+      group = groups.insert(groups.end(), {clauses[rank], {}});
+    group->second.push_back(rank);
+  }
+  std::string result;
+  for (auto &[text, ranks] : groups)
+    result += (result.empty() ? "" : "; ") + describe(ranks) + ": " + text;
+  return result;
+}
+
+std::string fsdprt::describeTimeout(const std::string &what, double seconds,
+                                    const std::string &report) {
+  char number[32];
+  std::snprintf(number, sizeof(number), "%g", seconds);
+  return "timeout: no end " + what + " after " + number + " s: " + report;
+}
+
+Status fsdprt::comparePlanHashes(const std::vector<std::string> &hashes) {
+  auto other = std::find_if(hashes.begin(), hashes.end(),
+                            [&](auto &hash) { return hash != hashes[0]; });
+  if (other == hashes.end())
+    return {};
+  // Name everybody on the two sides: with one stale artefact among many, the
+  // side with one rank is the one to look at.
+  std::vector<int64_t> withFirst, withOther;
+  for (size_t rank = 0; rank < hashes.size(); ++rank) {
+    if (hashes[rank] == hashes[0])
+      withFirst.push_back(rank);
+    else if (hashes[rank] == *other)
+      withOther.push_back(rank);
+  }
+  return {FSDPRT_PLAN_HASH_MISMATCH, "plan hash differs between ranks: '" +
+                                         hashes[0] + "' on " +
+                                         describe(withFirst) + ", '" + *other +
+                                         "' on " + describe(withOther)};
+}
+
+Status fsdprt::compareCalls(const std::vector<int64_t> &members,
+                            const std::vector<Call> &calls) {
+  for (size_t i = 1; i < calls.size(); ++i) {
+    const Call &first = calls[0], &other = calls[i];
+    bool axes = first.axes == other.axes;
+    if (axes && agree(first, other))
+      continue;
+    return {FSDPRT_RANKS_DISAGREE,
+            "ranks disagree: rank " + std::to_string(members[0]) + " is at " +
+                describe(first) + (axes ? "" : describeAxes(first.axes)) +
+                "; rank " + std::to_string(members[i]) + " is at " +
+                describe(other) + (axes ? "" : describeAxes(other.axes))};
+  }
+  return {};
+}

@@ -1,0 +1,31 @@
+//===- CommMpi.h - ranks that are processes under MPI -----------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_RUNTIME_COMMMPI_H
+#define FSDP_LIB_RUNTIME_COMMMPI_H
+
+#include "Channel.h"
+#include "Communicator.h"
+#include "Mpi.h"
+
+namespace fsdprt {
+
+/// Loads libfsdprt_mpi and initialises MPI.
+Status openMpi(std::shared_ptr<Mpi> &mpi);
+
+/// Messages between the ranks of MPI_COMM_WORLD.
+std::unique_ptr<Channel> createMpiChannel(std::shared_ptr<Mpi> mpi);
+
+/// This process's end of a world of `grid.ranks()` processes on host memory.
+std::unique_ptr<Communicator> createMpiCommunicator(const Grid &grid,
+                                                    std::shared_ptr<Mpi> mpi,
+                                                    double timeoutSeconds);
+
+} // namespace fsdprt
+
+#endif // FSDP_LIB_RUNTIME_COMMMPI_H
