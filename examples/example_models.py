@@ -84,16 +84,37 @@ def _gpt2_124m(models, experts):
     return units
 
 
-EXPERTS = {"kimi_linear_kda_layer": 8}  # of 256, unless asked for otherwise
+def _deepseek_v3_671b(models, experts, layers=None):
+    """The embeddings with the output head, then the layers, dense ones first."""
+    model = models["deepseek_v3_671b"]
+    units = [_unit("model", _expand(model["non_block"], "", None))]
+    kinds = [
+        block["params"]
+        for block in (model["blocks"]["dense_layer"], model["blocks"]["moe_layer"])
+        for _ in range(block["repeat"])
+    ]
+    for i, params in enumerate(kinds[:layers]):
+        name = f"model.layers.{i}"
+        units.append(_unit(name, _expand(params, name + ".", experts)))
+    return units
+
+
+EXPERTS = {  # unless asked for otherwise
+    "kimi_linear_kda_layer": 8,  # of 256
+    "deepseek_v3_671b": 256,
+}
+NOT_COMMITTED = {"deepseek_v3_671b"}  # too large for a file in the repository
 MODELS = {
+    "deepseek_v3_671b": _deepseek_v3_671b,
     "llama3_8b_layer": _llama3_8b_layer,
     "kimi_linear_kda_layer": _kimi_linear_kda_layer,
     "gpt2_124m": _gpt2_124m,
 }
 
 
-def describe(model, ranks, grid=None, experts=None):
-    """`grid` and `units` of an example. A grid AxB has A replicas of B shards."""
+def describe(model, ranks, grid=None, experts=None, layers=None):
+    """`grid` and `units` of an example. A grid AxB has A replicas of B shards;
+    `layers`, of the models that have them, are the first ones only."""
     with open(SHAPES) as file:
         models = json.load(file)["models"]
     shape = grid or [ranks]
@@ -101,4 +122,5 @@ def describe(model, ranks, grid=None, experts=None):
     if len(shape) == 2:
         axes["replicate_axes"] = [0]
     experts = experts or EXPERTS.get(model)
-    return {"grid": axes, "units": MODELS[model](models, experts)}
+    some = {} if layers is None else {"layers": layers}
+    return {"grid": axes, "units": MODELS[model](models, experts, **some)}

@@ -37,6 +37,7 @@ static void addPackingPasses(OpPassManager &manager,
   FormBucketsPassOptions form;
   form.scope = options.scope;
   form.maxBytes = llvm::to_vector(ArrayRef<int64_t>(options.maxBytes));
+  form.maxElements = llvm::to_vector(ArrayRef<int64_t>(options.maxElements));
   form.gather = options.gather;
   form.order = options.order;
   form.policy = options.policy;

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BucketItems.h"
+#include "fsdp/Transforms/BucketItems.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -27,6 +28,8 @@ StringRef mlir::fsdp::stringifyRefusal(Refusal refusal) {
     return "other-reduction";
   case Refusal::OtherUnit:
     return "other-unit";
+  case Refusal::OtherKey:
+    return "other-key";
   case Refusal::Partial:
     return "partial";
   case Refusal::Depends:
@@ -53,7 +56,7 @@ std::optional<Refusal> BucketKey::differsFrom(const BucketKey &other) const {
     return Refusal::OtherDtype;
   if (reduction != other.reduction)
     return Refusal::OtherReduction;
-  if (origin != other.origin)
+  if (unitOp != other.unitOp)
     return Refusal::OtherUnit;
   return std::nullopt;
 }
@@ -64,6 +67,34 @@ SmallVector<Operation *, 4> BucketItem::getOps() const {
     if (op)
       ops.push_back(op);
   return ops;
+}
+
+int64_t mlir::fsdp::addSizes(int64_t lhs, int64_t rhs) {
+  int64_t sum;
+  return llvm::AddOverflow(lhs, rhs, sum) ? std::numeric_limits<int64_t>::max()
+                                          : sum;
+}
+
+int64_t BucketItem::getInputBytes() const {
+  return key.kind == BucketKind::gather ? rowBytes : ranks * rowBytes;
+}
+
+int64_t BucketItem::getOutputBytes() const {
+  return key.kind == BucketKind::gather ? ranks * rowBytes : rowBytes;
+}
+
+int64_t BucketItem::getElements() const {
+  int64_t sum = 0;
+  for (const ItemMember &member : members)
+    sum = addSizes(sum, ParamOp(member.param).getFullType().getNumElements());
+  return sum;
+}
+
+Type BucketItem::getCommonDtype() const {
+  Type common = members.front().wire;
+  bool isOne = llvm::all_of(
+      members, [&](const ItemMember &member) { return member.wire == common; });
+  return isOne ? common : Type();
 }
 
 //===----------------------------------------------------------------------===//
@@ -145,15 +176,13 @@ static void findCasts(BucketItem &item) {
 /// bucket per dtype is wanted. A gather in any other dtype rounds, and stays
 /// with its like.
 static Type getKeyDtype(const BucketItem &item, bool perDtype) {
-  Type common = item.members.front().wire;
-  bool isParamType = true;
-  for (const ItemMember &member : item.members) {
-    isParamType &= member.wire == ParamOp(member.param).getParamType();
-    if (member.wire != common)
-      common = NoneType::get(common.getContext());
-  }
-  bool mixes = item.key.kind == BucketKind::gather && isParamType && !perDtype;
-  return mixes ? Type() : common;
+  bool isParamType = llvm::all_of(item.members, [](const ItemMember &member) {
+    return member.wire == ParamOp(member.param).getParamType();
+  });
+  if (item.key.kind == BucketKind::gather && isParamType && !perDtype)
+    return Type();
+  Type common = item.getCommonDtype();
+  return common ? common : NoneType::get(item.collective->getContext());
 }
 
 /// Everything that says how a reduction is carried out. Parts that are absent
@@ -223,31 +252,26 @@ private:
 namespace {
 class Collector {
 public:
-  Collector(bool perDtype, SymbolTableCollection &symbolTables)
-      : perDtype(perDtype), symbolTables(symbolTables) {}
+  Collector(Operation *root, BucketKeyOptions options,
+            SymbolTableCollection &symbolTables)
+      : options(options), symbolTables(symbolTables) {
+    unsigned position = 0;
+    root->walk<WalkOrder::PreOrder>(
+        [&](ParamOp param) { positions[param] = position++; });
+  }
 
   LogicalResult add(BucketUserOpInterface op);
   BucketItems finish();
 
 private:
-  unsigned getPosition(ParamOp param);
   void addItem(Operation *collective, BucketOp bucket);
 
-  bool perDtype;
+  BucketKeyOptions options;
   SymbolTableCollection &symbolTables;
   BucketItems result;
-  DenseMap<Operation *, unsigned> positions; ///< of parameters in their units
+  DenseMap<Operation *, unsigned> positions; ///< of parameters, as declared
 };
 } // namespace
-
-unsigned Collector::getPosition(ParamOp param) {
-  auto found = positions.find(param);
-  if (found != positions.end())
-    return found->second;
-  for (auto [index, other] : llvm::enumerate(param.getUnit().getParams()))
-    positions[other] = index;
-  return positions.lookup(param);
-}
 
 void Collector::addItem(Operation *collective, BucketOp bucket) {
   FailureOr<ResolvedBucket> resolved =
@@ -262,10 +286,12 @@ void Collector::addItem(Operation *collective, BucketOp bucket) {
                    DenseI64ArrayAttr::get(context, group.shardAxes),
                    DenseI64ArrayAttr::get(context, group.replicateAxes),
                    /*dtype=*/Type(), /*reduction=*/ArrayAttr(),
-                   /*origin=*/0},
+                   /*unitOp=*/std::nullopt},
                   /*members=*/{},
                   group.shardSize(),
+                  group.replicateSize(),
                   bucket.getAlignment(),
+                  resolved->layout.rowBytes,
                   collective->getLoc(),
                   collective};
   for (auto [index, name, member] : llvm::enumerate(
@@ -273,7 +299,7 @@ void Collector::addItem(Operation *collective, BucketOp bucket) {
     item.members.push_back(
         {name,
          member.param,
-         getPosition(member.param),
+         positions.lookup(member.param),
          member.wire,
          {member.segment.elements, member.segment.elementBytes},
          static_cast<unsigned>(index)});
@@ -316,10 +342,12 @@ BucketItems Collector::finish() {
     }
     if (item.isWhole())
       findCasts(item);
-    item.key.dtype = getKeyDtype(item, perDtype);
+    item.key.dtype = getKeyDtype(item, options.perDtype);
     if (item.isWhole() && item.key.kind == BucketKind::reduce)
       item.key.reduction = getReductionKey(item);
-    item.key.origin = origins.get(item);
+    item.origin = origins.get(item);
+    if (options.perUnitOp)
+      item.key.unitOp = item.origin;
     items.push_back(std::move(item));
   }
   result.items = std::move(items);
@@ -327,9 +355,9 @@ BucketItems Collector::finish() {
 }
 
 FailureOr<BucketItems>
-mlir::fsdp::collectBucketItems(Operation *root, bool perDtype,
+mlir::fsdp::collectBucketItems(Operation *root, BucketKeyOptions options,
                                SymbolTableCollection &symbolTables) {
-  Collector collector(perDtype, symbolTables);
+  Collector collector(root, options, symbolTables);
   WalkResult walked = root->walk<WalkOrder::PreOrder>(
       [&](BucketUserOpInterface op) { return WalkResult(collector.add(op)); });
   if (walked.wasInterrupted())

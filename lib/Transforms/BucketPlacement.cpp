@@ -10,11 +10,13 @@
 
 #include "mlir/Transforms/RegionUtils.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace mlir::fsdp;
 
-BucketPlacement::BucketPlacement(ArrayRef<BucketItem> items)
-    : items(items), bounds(items.size()) {
+BucketPlacement::BucketPlacement(ArrayRef<BucketItem> items, IssueOrder order)
+    : items(items), order(order), bounds(items.size()) {
   DenseMap<std::pair<Block *, unsigned>, unsigned> streamOf;
   for (auto [index, item] : llvm::enumerate(items)) {
     Block *block = item.key.block;
@@ -28,11 +30,11 @@ BucketPlacement::BucketPlacement(ArrayRef<BucketItem> items)
     bounds[index].number = numbers.lookup(item.collective);
     streams[stream->second].push_back(index);
     for (Operation *op : item.getOps())
-      if (op->getBlock() == block)
+      if (op->getBlock() == block) {
         movable.insert(op);
+        itemOf[op] = index;
+      }
     movable.insert(item.casts.begin(), item.casts.end());
-    if (item.isWhole())
-      unpacks[item.unpack] = index;
   }
   for (unsigned index = 0; index < items.size(); ++index)
     findBounds(index);
@@ -115,13 +117,14 @@ unsigned BucketPlacement::open(unsigned item) {
   Bounds &bound = bounds[item];
   bound.site = sites.size();
   sites.push_back({bound.number, bound.number, bound.lowest, bound.highest,
-                   /*size=*/1, /*scanned=*/bound.place + 1,
+                   /*size=*/1, /*firstPlace=*/bound.place,
+                   /*scanned=*/bound.place + 1,
                    std::numeric_limits<int64_t>::max()});
   members.push_back({item});
   return bound.site;
 }
 
-std::variant<BucketPlacement::Site, Refusal>
+std::optional<BucketPlacement::Site>
 BucketPlacement::tryJoin(unsigned site, unsigned item) const {
   const Bounds &bound = bounds[item];
   Site joined = sites[site];
@@ -132,12 +135,15 @@ BucketPlacement::tryJoin(unsigned site, unsigned item) const {
   if (bound.number < joined.first) {
     // Items that were in front of the site are now among those to push.
     joined.first = bound.number;
+    joined.firstPlace = bound.place;
     joined.scanned = bound.place + 1;
     joined.highestOfOthers = std::numeric_limits<int64_t>::max();
   }
   int64_t wanted = getWanted(joined, items[item].key.kind);
   if (wanted > joined.highest)
-    return getRefusal(site, item, joined.first);
+    return std::nullopt;
+  if (order != IssueOrder::FirstMembers)
+    return joined;
   ArrayRef<unsigned> stream = streams[bound.stream];
   for (; joined.scanned < stream.size(); ++joined.scanned) {
     unsigned other = stream[joined.scanned];
@@ -147,8 +153,9 @@ BucketPlacement::tryJoin(unsigned site, unsigned item) const {
       joined.highestOfOthers =
           std::min(joined.highestOfOthers, bounds[other].highest);
   }
-  if (wanted > joined.highestOfOthers)
-    return getRefusal(site, item, joined.first);
+  if (wanted > joined.highestOfOthers &&
+      !pushesOnlyNeeded(joined, site, item, wanted))
+    return std::nullopt;
   return joined;
 }
 
@@ -158,56 +165,152 @@ void BucketPlacement::join(unsigned site, unsigned item, const Site &joined) {
   members[site].push_back(item);
 }
 
-/// True if `from` needs, through any chain of ops, what an item makes for which
-/// `isTarget` holds. Ops in front of number `first` cannot.
-bool BucketPlacement::reaches(Operation *from, int64_t first,
-                              function_ref<bool(unsigned)> isTarget) const {
+/// Visits the items that `roots` need through any chain of ops, until `isLast`
+/// holds for one, and tells whether it did. Items that share a site are one
+/// node: who needs one of them waits for what all of them need. An op that
+/// stays where it is cannot need what is made below it, so that ops in front of
+/// number `cutoff` are not looked at.
+bool BucketPlacement::needs(ArrayRef<unsigned> roots, int64_t cutoff,
+                            function_ref<bool(unsigned)> isLast) const {
+  Block *block = items[roots.front()].key.block;
+  SmallVector<Operation *> worklist;
+  DenseSet<unsigned> seenItems;
+  auto follow = [&](unsigned item) {
+    seenItems.insert(item);
+    for (Operation *op : items[item].getOps())
+      if (op->getBlock() == block)
+        worklist.push_back(op);
+  };
+  llvm::for_each(roots, follow);
   DenseSet<Operation *> seen;
-  SmallVector<Operation *> worklist = {from};
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
     llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());
     getUsedValuesDefinedAbove(op->getRegions(), operands);
     for (Value operand : operands) {
       Operation *maker = operand.getDefiningOp();
-      if (!maker || maker->getBlock() != from->getBlock() ||
-          numbers.lookup(maker) < first || !seen.insert(maker).second)
+      if (!maker || maker->getBlock() != block)
         continue;
-      auto unpack = unpacks.find(maker);
-      if (unpack != unpacks.end() && isTarget(unpack->second))
-        return true;
-      worklist.push_back(maker);
+      auto item = itemOf.find(maker);
+      if (item == itemOf.end()) {
+        bool isTooEarly =
+            numbers.lookup(maker) < cutoff && !movable.contains(maker);
+        if (!isTooEarly && seen.insert(maker).second)
+          worklist.push_back(maker);
+        continue;
+      }
+      int site = bounds[item->second].site;
+      for (unsigned other :
+           site < 0 ? ArrayRef(item->second) : getItems(site)) {
+        if (seenItems.contains(other))
+          continue;
+        if (isLast(other))
+          return true;
+        follow(other);
+      }
     }
   }
   return false;
 }
 
-/// Names the reason why `item` cannot stand with `site`: one waits for the
-/// other, or somebody uses a result too early.
-Refusal BucketPlacement::getRefusal(unsigned site, unsigned item,
-                                    int64_t first) const {
-  if (reaches(items[item].pack, first, [&](unsigned other) {
-        return bounds[other].site == static_cast<int>(site);
-      }))
+/// True if `site` with `item`, at slot `wanted`, needs all the sites that it
+/// would push too far down. They stay above it.
+bool BucketPlacement::pushesOnlyNeeded(Site &joined, unsigned site,
+                                       unsigned item, int64_t wanted) const {
+  ArrayRef<unsigned> stream = streams[bounds[item].stream];
+  DenseSet<unsigned> pushed;
+  int64_t cutoff = wanted;
+  joined.highestOfOthers = std::numeric_limits<int64_t>::max();
+  for (unsigned other : stream.slice(joined.firstPlace + 1)) {
+    const Bounds &bound = bounds[other];
+    if (bound.number >= wanted)
+      break;
+    if (other == item || getFirst(other) <= joined.first)
+      continue;
+    if (bound.highest >= wanted) {
+      joined.highestOfOthers = std::min(joined.highestOfOthers, bound.highest);
+      continue;
+    }
+    pushed.insert(other);
+    cutoff = std::min(cutoff, bound.number);
+  }
+  SmallVector<unsigned> roots(getItems(site));
+  roots.push_back(item);
+  return pushed.empty() || needs(roots, cutoff, [&](unsigned other) {
+           pushed.erase(other);
+           return pushed.empty();
+         });
+}
+
+Refusal BucketPlacement::getRefusal(unsigned site, unsigned item) const {
+  auto isInSite = [&](unsigned other) {
+    return bounds[other].site == static_cast<int>(site);
+  };
+  if (needs({item}, sites[site].first, isInSite) ||
+      needs(getItems(site), bounds[item].number,
+            [&](unsigned other) { return other == item; }))
     return Refusal::Depends;
-  if (bounds[item].number < sites[site].last)
-    for (unsigned member : members[site])
-      if (reaches(items[member].pack, first,
-                  [&](unsigned other) { return other == item; }))
-        return Refusal::Depends;
   return Refusal::UsedBefore;
 }
 
-SmallVector<BucketPlacement::Place, 0> BucketPlacement::getPlaces() const {
-  // Per stream, in the order of first members, push down what has to be.
+/// Gives the sites of one stream, in the order in which they should stand,
+/// their slots, in the order in which they will.
+SmallVector<BucketPlacement::Slot, 0>
+BucketPlacement::schedule(ArrayRef<unsigned> order) const {
+  BucketKind kind = items[members[order.front()].front()].key.kind;
+  // Sites without a slot, by their highest one; as indices into `order`.
+  std::set<std::pair<int64_t, unsigned>> waiting;
+  for (auto [index, site] : llvm::enumerate(order))
+    waiting.insert({sites[site].highest, index});
+  SmallVector<Slot, 0> slots;
+  SmallVector<unsigned> stack;
+  BitVector placed(order.size());
+  int64_t reached = 0;
+  for (unsigned next = 0; next < order.size(); ++next) {
+    if (!placed.test(next))
+      stack.push_back(next);
+    while (!stack.empty()) {
+      unsigned index = stack.back();
+      const Site &site = sites[order[index]];
+      int64_t slot = std::max(reached, getWanted(site, kind));
+      bool moves = site.size > 1 || slot > site.first;
+      int64_t end = moves ? slot : slot + 1; // behind the op that stays
+      // Behind this one they would stand too low. They are content with less,
+      // so that none of them waits for what is on the stack.
+      unsigned urgent = order.size();
+      for (auto [highest, other] : waiting) {
+        if (highest >= end)
+          break;
+        urgent = std::min(urgent, other);
+      }
+      if (urgent < order.size()) {
+        stack.push_back(urgent);
+        continue;
+      }
+      reached = end;
+      slots.push_back({order[index], slot, moves});
+      waiting.erase({site.highest, index});
+      placed.set(index);
+      stack.pop_back();
+    }
+  }
+  return slots;
+}
+
+SmallVector<BucketPlacement::Place, 0>
+BucketPlacement::getPlaces(ArrayRef<unsigned> closed) const {
+  SmallVector<int64_t, 0> ranks;
+  for (const Site &site : sites)
+    ranks.push_back(order == IssueOrder::ClosingIfPossible
+                        ? static_cast<int64_t>(closed.size() + ranks.size())
+                        : site.first);
+  if (order == IssueOrder::ClosingIfPossible)
+    for (auto [rank, site] : llvm::enumerate(closed))
+      ranks[site] = rank;
+
   SmallVector<SmallVector<unsigned, 0>> sitesOf(streams.size());
   for (auto [index, ids] : llvm::enumerate(members))
     sitesOf[bounds[ids.front()].stream].push_back(index);
-  struct Slot {
-    unsigned site;
-    int64_t slot;
-    bool moves;
-  };
   // Streams of one block are carried out together. They are listed in program
   // order of their first items, so that blocks are, too.
   SmallVector<Block *> blocks;
@@ -215,43 +318,47 @@ SmallVector<BucketPlacement::Place, 0> BucketPlacement::getPlaces() const {
   DenseSet<Operation *> moved;
   for (SmallVector<unsigned, 0> &stream : sitesOf) {
     llvm::sort(stream, [&](unsigned lhs, unsigned rhs) {
-      return sites[lhs].first < sites[rhs].first;
+      return ranks[lhs] < ranks[rhs];
     });
-    const BucketKey &key = items[members[stream.front()].front()].key;
-    Block *block = key.block;
+    Block *block = items[members[stream.front()].front()].key.block;
     auto [list, isNew] = slots.try_emplace(block);
     if (isNew)
       blocks.push_back(block);
-    int64_t pushed = 0;
-    for (unsigned index : stream) {
-      const Site &site = sites[index];
-      pushed = std::max(pushed, getWanted(site, key.kind));
-      bool moves = site.size > 1 || pushed > site.first;
-      list->second.push_back({index, pushed, moves});
-      if (!moves)
+    SmallVector<Slot, 0> scheduled = schedule(stream);
+    for (const Slot &slot : scheduled) {
+      if (!slot.moves)
         continue;
-      for (unsigned item : members[index]) {
+      for (unsigned item : members[slot.site]) {
         for (Operation *op : items[item].getOps())
           moved.insert(op);
         moved.insert(items[item].casts.begin(), items[item].casts.end());
       }
     }
+    // Each stream keeps its order; between two it is that of first members.
+    SmallVector<Slot, 0> merged;
+    Slot *other = list->second.begin();
+    for (const Slot &slot : scheduled) {
+      auto isInFront = [&](const Slot &lhs) {
+        return std::make_pair(lhs.slot, sites[lhs.site].first) <
+               std::make_pair(slot.slot, sites[slot.site].first);
+      };
+      for (; other != list->second.end() && isInFront(*other); ++other)
+        merged.push_back(*other);
+      merged.push_back(slot);
+    }
+    merged.append(other, list->second.end());
+    list->second = std::move(merged);
   }
 
   SmallVector<Place, 0> places;
   for (Block *block : blocks) {
-    SmallVector<Slot, 0> &list = slots[block];
-    llvm::stable_sort(list, [&](const Slot &lhs, const Slot &rhs) {
-      return std::make_pair(lhs.slot, sites[lhs.site].first) <
-             std::make_pair(rhs.slot, sites[rhs.site].first);
-    });
     // What moves itself is no landmark: take the next op that stays.
     ArrayRef<Operation *> all = ops.find(block)->second;
     SmallVector<Operation *, 0> landmarks(all.begin(), all.end());
     for (size_t index = all.size() - 1; index-- > 0;)
       if (moved.contains(all[index]))
         landmarks[index] = landmarks[index + 1];
-    for (const Slot &slot : list)
+    for (const Slot &slot : slots[block])
       places.push_back({slot.site,
                         slot.moves ? landmarks[slot.slot] : all[slot.slot],
                         slot.moves});

@@ -7,11 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // A merged gather stands at its first member, or behind the definition of its
-// last operand; a merged reduction at its last member. The collectives of one
-// kind in one block stand in the order of their buckets' first members, so that
-// the order of issue is a function of the payload alone: a bucket that comes to
-// stand behind one with a later first member takes that one along. None may
-// move below the first use of what it makes.
+// last operand; a merged reduction at its last member. None may move below the
+// first use of what it makes. The collectives of one kind in one block stand in
+// an order that is a function of the module's text alone: by default that of
+// the buckets' first members, so that a bucket that comes to stand behind one
+// with a later first member takes that one along.
+//
+// One exception: a bucket may stand behind a bucket with a later first member
+// that it needs. With a (k), b (j), c (k, needs b), the bucket {a,c} can only
+// stand behind b; without the exception c could never join a.
 //
 // A *slot* is a place in the original order of a block: slot n lies before op
 // number n. Ops that belong to no item keep their places, so every item has a
@@ -22,11 +26,12 @@
 //   gather:    max(its first collective, its lowest slot)
 //   reduction: max(its last collective, its lowest slot)
 //
-// and gets the largest of its own and those of all sites with an earlier first
-// member. An item may join a site if afterwards no site gets a slot above the
-// highest of any of its items. The check looks at the items between the site's
-// first member and its slot only, each once per site: joining all items is
-// linear in their number, apart from sites that overlap.
+// and gets the largest of its own and those of all sites in front of it. Sites
+// are placed in their order; those whose highest slot would be passed by the
+// next one are placed before it. With IssueOrder::FirstMembers an item may join
+// a site only if all those are sites that it needs. The check looks at the
+// items between the site's first member and its slot only, each once per site:
+// joining all items is linear in their number, apart from sites that overlap.
 //
 // Between items that use each other's results directly the bounds are such that
 // the user's slot is always above the maker's: a chain of such waits cannot
@@ -37,16 +42,14 @@
 #ifndef FSDP_LIB_TRANSFORMS_BUCKETPLACEMENT_H
 #define FSDP_LIB_TRANSFORMS_BUCKETPLACEMENT_H
 
-#include "BucketItems.h"
-
-#include <variant>
+#include "fsdp/Transforms/BucketPolicy.h"
 
 namespace mlir::fsdp {
 
 class BucketPlacement {
 public:
   /// `items` in program order; they must outlive this object.
-  explicit BucketPlacement(ArrayRef<BucketItem> items);
+  BucketPlacement(ArrayRef<BucketItem> items, IssueOrder order);
 
   /// Gives `item` a site of its own and returns its number.
   unsigned open(unsigned item);
@@ -56,15 +59,19 @@ public:
     int64_t first, last; ///< numbers of the first and last collective
     int64_t lowest, highest;
     unsigned size;
+    unsigned firstPlace; ///< of the first collective in its stream
     /// The first item (as a place in its stream) that was not looked at yet,
-    /// and the smallest highest slot of those that were.
+    /// and the smallest highest slot of those that were. Without those that
+    /// the site needs.
     unsigned scanned;
     int64_t highestOfOthers;
   };
 
-  /// What `site` would become with `item`, which has no site yet; the refusal
-  /// if it cannot join.
-  std::variant<Site, Refusal> tryJoin(unsigned site, unsigned item) const;
+  /// What `site` would become with `item`, which has no site yet; nothing if it
+  /// cannot join.
+  std::optional<Site> tryJoin(unsigned site, unsigned item) const;
+  /// Why not: one needs the other, or somebody uses a result too early.
+  Refusal getRefusal(unsigned site, unsigned item) const;
   /// Lets `item` join, after tryJoin has returned `joined`.
   void join(unsigned site, unsigned item, const Site &joined);
 
@@ -79,8 +86,9 @@ public:
   };
   /// Where everything stands in the end, in an order in which it can be carried
   /// out: what goes before the same op, in order; what is used before its user.
-  /// Every item has a site by now.
-  SmallVector<Place, 0> getPlaces() const;
+  /// Every item has a site by now. `closed` are sites in the order in which
+  /// they were closed.
+  SmallVector<Place, 0> getPlaces(ArrayRef<unsigned> closed) const;
 
   /// True if `op`, in the block of `item`, stands above `before`.
   bool isAbove(Operation *op, Operation *before) const {
@@ -102,11 +110,19 @@ private:
   void findBounds(unsigned item);
   int64_t getWanted(const Site &site, BucketKind kind) const;
   int64_t getFirst(unsigned item) const;
-  bool reaches(Operation *from, int64_t first,
-               function_ref<bool(unsigned)> isTarget) const;
-  Refusal getRefusal(unsigned site, unsigned item, int64_t first) const;
+  bool needs(ArrayRef<unsigned> roots, int64_t cutoff,
+             function_ref<bool(unsigned)> isLast) const;
+  bool pushesOnlyNeeded(Site &joined, unsigned site, unsigned item,
+                        int64_t wanted) const;
+  struct Slot {
+    unsigned site;
+    int64_t slot;
+    bool moves;
+  };
+  SmallVector<Slot, 0> schedule(ArrayRef<unsigned> order) const;
 
   ArrayRef<BucketItem> items;
+  IssueOrder order;
   SmallVector<Bounds, 0> bounds;
   SmallVector<Site, 0> sites;
   SmallVector<SmallVector<unsigned, 1>, 0> members; ///< of the sites
@@ -117,8 +133,8 @@ private:
   DenseMap<Operation *, int64_t> numbers;
   /// Ops that may move: those of items in their collective's block, and casts.
   DenseSet<Operation *> movable;
-  /// The item of every op that unpacks.
-  DenseMap<Operation *, unsigned> unpacks;
+  /// The item of every op that belongs to one and stands in its block.
+  DenseMap<Operation *, unsigned> itemOf;
 };
 
 } // namespace mlir::fsdp

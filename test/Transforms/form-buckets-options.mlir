@@ -1,16 +1,32 @@
 // RUN: fsdp-opt %s --fsdp-form-buckets=order=execution | FileCheck %s --check-prefix=EXECUTION
 // RUN: fsdp-opt %s --fsdp-form-buckets=order=registration | FileCheck %s --check-prefix=REGISTRATION
 // RUN: fsdp-opt %s --fsdp-form-buckets=gather=per-dtype | FileCheck %s --check-prefix=DTYPE
-// RUN: not fsdp-opt %s --fsdp-form-buckets=scope=global 2>&1 | FileCheck %s --check-prefix=SCOPE
+// RUN: not fsdp-opt %s --fsdp-form-buckets=scope=all 2>&1 | FileCheck %s --check-prefix=SCOPE
 // RUN: not fsdp-opt %s --fsdp-form-buckets=gather=all 2>&1 | FileCheck %s --check-prefix=GATHER
 // RUN: not fsdp-opt %s --fsdp-form-buckets=order=name 2>&1 | FileCheck %s --check-prefix=ORDER
-// RUN: not fsdp-opt %s --fsdp-form-buckets=policy=xla 2>&1 | FileCheck %s --check-prefix=POLICY
+// RUN: not fsdp-opt %s --fsdp-form-buckets=policy=nccl 2>&1 | FileCheck %s --check-prefix=POLICY
+// RUN: not fsdp-opt %s --fsdp-form-buckets="policy=torch-fsdp2 scope=global" 2>&1 | FileCheck %s --check-prefix=TORCH
+// RUN: not fsdp-opt %s --fsdp-form-buckets="policy=torch-fsdp2 max-bytes=4" 2>&1 | FileCheck %s --check-prefix=TORCHLIMIT
+// RUN: not fsdp-opt %s --fsdp-form-buckets="policy=deepspeed max-bytes=4" 2>&1 | FileCheck %s --check-prefix=COUNTS
+// RUN: not fsdp-opt %s --fsdp-form-buckets=max-elements=4 2>&1 | FileCheck %s --check-prefix=COUNTED
+// RUN: not fsdp-opt %s --fsdp-form-buckets="policy=deepspeed gather=bytes" 2>&1 | FileCheck %s --check-prefix=DTYPES
+// RUN: not fsdp-opt %s --fsdp-form-buckets="policy=xla order=registration" 2>&1 | FileCheck %s --check-prefix=EXECUTES
+// RUN: not fsdp-opt %s --fsdp-form-buckets="policy=megatron order=execution" 2>&1 | FileCheck %s --check-prefix=ORDERS
+// RUN: not fsdp-opt %s --fsdp-form-buckets=max-elements=-1 2>&1 | FileCheck %s --check-prefix=ELEMENTS
 // RUN: not fsdp-opt %s --fsdp-form-buckets=max-bytes=4,0 2>&1 | FileCheck %s --check-prefix=BYTES
 
-// SCOPE:  error: fsdp-form-buckets: option scope is 'global', expected unit
+// SCOPE:  error: fsdp-form-buckets: option scope is 'all', expected unit or global
 // GATHER: error: fsdp-form-buckets: option gather is 'all', expected bytes or per-dtype
 // ORDER:  error: fsdp-form-buckets: option order is 'name', expected registration or execution
-// POLICY: error: fsdp-form-buckets: unknown policy 'xla'
+// POLICY: error: fsdp-form-buckets: unknown policy 'nccl', expected deepspeed or inductor or megatron or torch-fsdp2 or xla
+// TORCH:      error: fsdp-form-buckets: option scope is 'global', expected unit with policy 'torch-fsdp2'
+// TORCHLIMIT: error: fsdp-form-buckets: option max-bytes does not go with policy 'torch-fsdp2', which has no limit
+// COUNTS:     error: fsdp-form-buckets: option max-bytes does not go with policy 'deepspeed', which counts elements
+// COUNTED:    error: fsdp-form-buckets: option max-elements does not go with the default policy, which counts bytes
+// DTYPES:     error: fsdp-form-buckets: option gather is 'bytes', expected per-dtype with policy 'deepspeed'
+// EXECUTES:   error: fsdp-form-buckets: option order is 'registration', expected execution with policy 'xla'
+// ORDERS:     error: fsdp-form-buckets: option order does not go with policy 'megatron', which has an order of its own
+// ELEMENTS:   error: fsdp-form-buckets: option max-elements is -1, expected a positive number
 // BYTES:  error: fsdp-form-buckets: option max-bytes is 0, expected a positive number
 
 // EXECUTION:         fsdp.bucket @u_gather gather @u[@c, @b, @a] : bytes align 1

@@ -69,14 +69,17 @@ struct FsdpOptimizeOptions : PassPipelineOptions<FsdpOptimizeOptions> {
       *this, "max-bytes",
       llvm::cl::desc(
           "largest packed tensor in bytes, for each bucket in turn")};
+  ListOption<int64_t> maxElements{
+      *this, "max-elements",
+      llvm::cl::desc("the same in elements, for policies that count these")};
   Option<std::string> gather{
       *this, "gather",
       llvm::cl::desc("gathers of several dtypes: bytes or per-dtype"),
-      llvm::cl::init("bytes")};
+      llvm::cl::init("")};
   Option<std::string> order{
       *this, "order",
       llvm::cl::desc("order of members: registration or execution"),
-      llvm::cl::init("registration")};
+      llvm::cl::init("")};
   Option<std::string> policy{*this, "policy",
                              llvm::cl::desc("rules of another system"),
                              llvm::cl::init("")};

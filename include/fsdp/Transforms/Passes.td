@@ -163,11 +163,13 @@ def FormBucketsPass : Pass<"fsdp-form-buckets", "::mlir::ModuleOp"> {
   let summary = "merge buckets and so their collectives";
   let description = [{
     Takes stage *explicit*, with one bucket and one collective per parameter, and
-    merges the buckets of one unit op: those of one block, kind and groups of
-    ranks; reductions also of one wire dtype, with equal keywords, constants and
-    accumulation. Gathers may mix dtypes, as bytes, or with `gather=per-dtype` do
-    not. Members lie in the order of declaration, or with `order=execution` in
-    the order of the program. No bit of any result changes.
+    merges buckets of one block, kind and groups of ranks; reductions also of one
+    wire dtype, with equal keywords, constants and accumulation. Gathers may mix
+    dtypes, as bytes, or with `gather=per-dtype` do not. With `scope=unit` only
+    buckets of one unit op merge, with `scope=global` also those of different
+    units. Members lie in the order of declaration, units in the order of their
+    ops, or with `order=execution` all in the order of the program. No bit of any
+    result changes.
 
     `max-bytes` bounds the packed tensor of a bucket, padding included: the
     parameter that would pass it closes the bucket and opens the next. With a
@@ -176,8 +178,18 @@ def FormBucketsPass : Pass<"fsdp-form-buckets", "::mlir::ModuleOp"> {
 
     Collectives stand in the order of their buckets' first members. A merged
     gather stands at its first member, or behind its last operand; a merged
-    reduction at its last member; casts behind them go along. A bucket that would
-    come to stand below the first use of one of its results is not formed.
+    reduction at its last member; casts behind them go along. A bucket may stand
+    behind one with a later first member that it needs. Two items are not merged
+    if one needs the other, through any chain of ops and buckets formed before,
+    or if the bucket would come to stand below the first use of one of its
+    results; the refused item is offered to later buckets.
+
+    `policy` follows another system instead: `torch-fsdp2`, `inductor`, `xla`,
+    `deepspeed`, `megatron`, or one that was registered (`BucketPolicy.h`). It
+    decides which parameters share a collective, their order, and the order of
+    the collectives, and comes with that system's limit; `deepspeed` and
+    `megatron` count elements (`max-elements`). BucketingRules.md has the rules of
+    all.
 
     Buckets that nothing uses any more are erased; a bucket that merges with none
     keeps its name and its ops. A bucket whose flat shard is added to another, or
@@ -208,16 +220,20 @@ def FormBucketsPass : Pass<"fsdp-form-buckets", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"scope", "scope", "std::string", /*default=*/"\"unit\"",
-           "what may share a bucket: the parameters of one unit op (unit)">,
+           "what may share a bucket: the parameters of one unit op (unit), or "
+           "of all (global)">,
     ListOption<"maxBytes", "max-bytes", "int64_t",
                "largest packed tensor in bytes, for each bucket in turn">,
-    Option<"gather", "gather", "std::string", /*default=*/"\"bytes\"",
-           "gathers of several dtypes: mix them (bytes) or not (per-dtype)">,
-    Option<"order", "order", "std::string", /*default=*/"\"registration\"",
-           "order of members: declaration (registration) or program "
-           "(execution)">,
+    ListOption<"maxElements", "max-elements", "int64_t",
+               "the same in elements, for policies that count these">,
+    Option<"gather", "gather", "std::string", /*default=*/"\"\"",
+           "gathers of several dtypes: mix them (bytes, the default) or not "
+           "(per-dtype)">,
+    Option<"order", "order", "std::string", /*default=*/"\"\"",
+           "order of members: declaration (registration, the default) or "
+           "program (execution)">,
     Option<"policy", "policy", "std::string", /*default=*/"\"\"",
-           "rules of another system instead of these; none is known yet">,
+           "rules of another system instead of these">,
   ];
 }
 

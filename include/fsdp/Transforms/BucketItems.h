@@ -12,13 +12,13 @@
 //   chunk_cat -> reduce_scatter [-> all_reduce] -> split [-> casts]
 //
 // Items with equal keys may share a bucket. This file finds the items of a
-// module and their keys; where a merged item can stand is decided in
-// BucketPlacement, which items merge in FormBuckets.
+// module and their keys. Which items merge is a policy's decision
+// (BucketPolicy.h); where a merged item can stand is nobody's choice.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_TRANSFORMS_BUCKETITEMS_H
-#define FSDP_LIB_TRANSFORMS_BUCKETITEMS_H
+#ifndef FSDP_TRANSFORMS_BUCKETITEMS_H
+#define FSDP_TRANSFORMS_BUCKETITEMS_H
 
 #include "fsdp/Dialect/Fsdp.h"
 
@@ -33,6 +33,7 @@ enum class Refusal {
   OtherDtype,
   OtherReduction,
   OtherUnit,
+  OtherKey, ///< of a policy: see BucketPolicy::getKey
   Partial,
   Depends,
   UsedBefore,
@@ -52,14 +53,15 @@ struct BucketKey {
   /// Keywords, constants and accumulation; null for a gather, and for an item
   /// that is not whole, of which not all of this can be known.
   ArrayAttr reduction;
-  unsigned origin; ///< number of the unit op that the item comes from
+  /// BucketItem::origin where items of one unit op stay among themselves.
+  std::optional<unsigned> unitOp;
 
   /// The first part in which the two differ; nothing if they are equal.
   std::optional<Refusal> differsFrom(const BucketKey &other) const;
   auto asTuple() const {
     return std::make_tuple(static_cast<unsigned>(kind), block, grid,
                            Attribute(shardAxes), Attribute(replicateAxes),
-                           dtype, Attribute(reduction), origin);
+                           dtype, Attribute(reduction), unitOp.value_or(~0u));
   }
 };
 
@@ -67,18 +69,23 @@ struct BucketKey {
 struct ItemMember {
   SymbolRefAttr name;
   ParamOp param;
-  unsigned position; ///< in the order of declaration of its unit
+  unsigned position; ///< in the order of declaration of the module
   Type wire;         ///< the dtype in which it travels
   SegmentSize size;
   unsigned index; ///< of the operand and the result in the item's local ops
 };
+
+/// The sum of two sizes, or the largest number if that is less.
+int64_t addSizes(int64_t lhs, int64_t rhs);
 
 struct BucketItem {
   BucketOp bucket;
   BucketKey key;
   SmallVector<ItemMember, 1> members; ///< in the bucket's order
   int64_t ranks;                      ///< W
+  int64_t replicas;                   ///< H
   int64_t align;
+  int64_t rowBytes; ///< of the bucket that it has now
   Location loc;
 
   Operation *collective; ///< all_gather or reduce_scatter
@@ -88,6 +95,16 @@ struct BucketItem {
   /// Casts of the unpacked tensors in the collective's block, in order. They
   /// follow the item when it moves down.
   SmallVector<Operation *> casts;
+  /// Number of the unit op that the item comes from, in program order.
+  unsigned origin = 0;
+
+  /// Bytes of the collective's operand and result.
+  int64_t getInputBytes() const;
+  int64_t getOutputBytes() const;
+  /// Elements of the full parameters.
+  int64_t getElements() const;
+  /// Null where members have several dtypes.
+  Type getCommonDtype() const;
 
   /// False if a tensor between the local ops is used otherwise too: a partial
   /// sum, or a flat shard that leaves the function. Such an item is not merged,
@@ -103,12 +120,18 @@ struct BucketItems {
   DenseMap<Operation *, int64_t> numUsers;
 };
 
-/// Finds the items below `root`. With `perDtype`, gathers of different dtypes
-/// have different keys. Fails after an error if a bucket is used by an op in
-/// its buffer form.
-FailureOr<BucketItems> collectBucketItems(Operation *root, bool perDtype,
+/// What keeps items apart beside what has to.
+struct BucketKeyOptions {
+  bool perDtype;  ///< gathers of different dtypes have different keys
+  bool perUnitOp; ///< items of different unit ops too
+};
+
+/// Finds the items below `root`. Fails after an error if a bucket is used by an
+/// op in its buffer form.
+FailureOr<BucketItems> collectBucketItems(Operation *root,
+                                          BucketKeyOptions options,
                                           SymbolTableCollection &symbolTables);
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_LIB_TRANSFORMS_BUCKETITEMS_H
+#endif // FSDP_TRANSFORMS_BUCKETITEMS_H

@@ -1,0 +1,47 @@
+// RUN: %python %S/Inputs/bucket_vectors.py fsdp-opt %s --options "scope=global gather=per-dtype"
+
+// The rules of docs/BucketingRules.md across units, in the notation of
+// Inputs/bucket_vectors.py: every item is a unit of its own.
+
+// R1: only items of one key share a bucket, and keys do not disturb each other.
+// VECTOR R1_one_key: k k k -> {a,b,c}
+// VECTOR negative_R1_other_dtype: k j -> {a} {b}
+// VECTOR R1_mixed_as_bytes gather=bytes: k j w -> {a,b,c}
+// VECTOR negative_R1_unit_scope scope=unit: k k k -> {a} {b} {c}
+// VECTOR negative_R1_other_axes: k@0 k@1 k@0 -> {a,c} {b}
+// VECTOR R1_reductions reduce: k k k -> {a,b,c}
+// VECTOR negative_R1_other_wire reduce: k w k -> {a,c} {b}
+
+// R2: the limit is hard and includes the limit itself; what is closed stays so.
+// VECTOR R2_pairs cap=2000: 400 900 800 100 2100 -> {a,b} {c,d} {e}
+// VECTOR R2_opens_with_second cap=2000: 400 1700 100 -> {a} {b,c}
+// VECTOR R2_equal_fits cap=10: 5 5 1 -> {a,b} {c}
+// VECTOR negative_R2_one_more cap=10: 5 6 1 -> {a} {b,c}
+// VECTOR R2_oversize_first cap=10: 12 3 3 -> {a} {b,c}
+// VECTOR R2_oversize_closes cap=10: 3 12 3 -> {a} {b} {c}
+// VECTOR R2_five cap=10: 3 4 5 20 1 -> {a,b} {c} {d} {e}
+// VECTOR R2_list_of_limits cap=3,7: 3 3 4 7 -> {a} {b,c} {d}
+// VECTOR R2_list_repeats_last cap=3,7: 3 4 3 4 3 -> {a} {b,c} {d,e}
+// VECTOR R2_limit_per_key cap=10: 5k 5j 5k 5j 1k -> {a,c} {b,d} {e}
+// VECTOR R2_reductions cap=10 reduce: 5 5 1 -> {a,b} {c}
+
+// R3: who waits for whom; a refused item is offered again.
+// VECTOR R3_free_item_joins: 1 1<a 1 -> {a,c} {b}
+// VECTOR R3_offered_again: 1 1<a 1 1<a -> {a,c} {b,d}
+// VECTOR negative_R3_chain: 1 1<a 1<b -> {a} {b} {c}
+// VECTOR negative_R3_buckets_are_nodes: k j k<b j<a -> {b} {a,c} {d}
+// VECTOR negative_R3_through_other_key: k j<a k<b -> {a} {b} {c}
+// VECTOR R3_refused_does_not_close cap=3: 1 1<a 1 1 1<b -> {a,c,d} {b} {e}
+// VECTOR R3_third_round: 1 1 1<a 1<a 1<c 1<d -> {a,b} {c,d} {e,f}
+
+// R4: the order of first members, except for what a bucket needs itself.
+// VECTOR R4_not_adjacent: k j k -> {a,c} {b}
+// VECTOR R4_two_before_one: k k j k -> {a,b,d} {c}
+// VECTOR R4_alternating: k j k j -> {a,c} {b,d}
+// VECTOR R4_needed_stands_in_front: k j k<b -> {b} {a,c}
+// VECTOR R4_needed_pair_stands_in_front: k j j k<b -> {b,c} {a,d}
+// VECTOR R4_others_stay_behind: k w j k<c -> {c} {a,d} {b}
+// VECTOR negative_R4_used_before reduce: k! k k -> {a} {b,c}
+// VECTOR negative_R4_result_needed reduce: 1 1<a 1 1<a -> {a} {b,c,d}
+// VECTOR R4_reduction_at_last reduce: k j k -> {a,c} {b}
+// VECTOR negative_R4_other_used_before reduce: k j! k -> {a} {b} {c}
