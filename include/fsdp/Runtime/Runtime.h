@@ -165,8 +165,7 @@ FSDPRT_EXPORT fsdprtStatus fsdprtCreateLocal(const fsdprtOptions *options,
  * is written as by fsdprtCreateLocal. */
 FSDPRT_EXPORT fsdprtStatus fsdprtCreateRank(const fsdprtOptions *options,
                                             fsdprtContext **context,
-                                            char *message,
-                                            int64_t messageSize);
+                                            char *message, int64_t messageSize);
 
 /* Waits until every rank of the world has called it and compares their plan
  * hashes (any text); if two differ, every rank fails with a message that names
