@@ -334,7 +334,7 @@ Status CommMpi::collective(const Call &call, const void *send, void *receive) {
 
 } // namespace
 
-Status fsdprt::openMpi(std::shared_ptr<Mpi> &mpi) {
+std::string fsdprt::openMpi(std::shared_ptr<Mpi> &mpi) {
   static DynamicLibrary library; // with MPI, once and for the whole process
   std::string name = "libfsdprt_mpi.so." + std::to_string(FSDPRT_ABI_VERSION);
   std::string why = library.open({besideRuntime(name), name});
@@ -344,10 +344,7 @@ Status fsdprt::openMpi(std::shared_ptr<Mpi> &mpi) {
     why = "it has no function fsdprtCreateMpi";
   if (why.empty())
     mpi.reset(create(mpiInterfaceVersion, &why));
-  if (mpi)
-    return {};
-  return {FSDPRT_INVALID_ARGUMENT,
-          "communicator 'mpi' is not available: " + why};
+  return why;
 }
 
 std::unique_ptr<Channel> fsdprt::createMpiChannel(std::shared_ptr<Mpi> mpi) {

@@ -15,8 +15,9 @@
 
 namespace fsdprt {
 
-/// Loads libfsdprt_mpi and initialises MPI.
-Status openMpi(std::shared_ptr<Mpi> &mpi);
+/// Loads libfsdprt_mpi and initialises MPI. Returns what went wrong, "" if
+/// nothing did.
+std::string openMpi(std::shared_ptr<Mpi> &mpi);
 
 /// Messages between the ranks of MPI_COMM_WORLD.
 std::unique_ptr<Channel> createMpiChannel(std::shared_ptr<Mpi> mpi);

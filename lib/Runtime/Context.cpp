@@ -158,6 +158,12 @@ fsdprtStatus fsdprtContext::run(fsdprtEntry entry, void *const *arguments,
   running = true;
   communicator->enterRun();
   fsdprtStatus code = entry(this, arguments, results);
+  // An entry gives work to the device; it has run when the work is done.
+  if (code == FSDPRT_SUCCESS && !failure.failed())
+    if (Status status =
+            device->finish([this] { return communicator->worldStatus(); });
+        status.failed())
+      (void)fail(std::move(status));
   communicator->leaveRun();
   running = false;
 
@@ -186,12 +192,14 @@ fsdprtStatus fsdprtContext::allocate(int64_t bytes, void **data) {
     return fail({FSDPRT_INVALID_ARGUMENT,
                  "allocation of " + std::to_string(bytes) + " bytes" +
                      (data ? "" : " to a null address")});
-  void *memory = device->allocate(bytes);
-  if (!memory)
-    return fail({FSDPRT_OUT_OF_MEMORY,
-                 "out of memory: no " + std::to_string(bytes) +
-                     " bytes beside " + std::to_string(liveBytes) +
-                     " allocated bytes"});
+  void *memory = nullptr;
+  if (Status status = device->allocate(bytes, memory); status.failed()) {
+    if (status.code == FSDPRT_OUT_OF_MEMORY)
+      status.message = "out of memory: no " + std::to_string(bytes) +
+                       " bytes beside " + std::to_string(liveBytes) +
+                       " allocated bytes";
+    return fail(std::move(status));
+  }
   buffers.insert({memory, {bytes, running}});
   liveBytes += bytes;
   peakBytes = std::max(peakBytes, liveBytes);
@@ -263,6 +271,24 @@ fsdprtStatus fsdprtContext::launch(const Launch &launch) {
   if (Status status = device->launch(launch); status.failed())
     return fail(std::move(status));
   return FSDPRT_SUCCESS;
+}
+
+fsdprtStatus fsdprtContext::copy(void *data, const void *host, int64_t bytes,
+                                 bool in) {
+  if (failure.failed())
+    return failure.code;
+  if (bytes < 0 || (bytes > 0 && (!data || !host)))
+    return fail({FSDPRT_INVALID_ARGUMENT,
+                 "copy of " + std::to_string(bytes) + " bytes" +
+                     (bytes < 0 ? "" : " from or to a null address")});
+  if (bytes == 0)
+    return FSDPRT_SUCCESS;
+  Status status = in ? device->copyIn(data, host, bytes)
+                     : device->copyOut(const_cast<void *>(host), data, bytes);
+  // What an aborted collective has left is not worth copying.
+  if (!status.failed())
+    status = communicator->worldStatus();
+  return status.failed() ? fail(std::move(status)) : FSDPRT_SUCCESS;
 }
 
 //===----------------------------------------------------------------------===//

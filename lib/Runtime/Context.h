@@ -38,6 +38,9 @@ public:
 
   fsdprtStatus launch(const fsdprt::Launch &launch);
 
+  /// Copies from `host` to the buffer `data` if `in`, else the other way.
+  fsdprtStatus copy(void *data, const void *host, int64_t bytes, bool in);
+
   /// Completes `call` (number, axes) and hands it to the communicator.
   fsdprtStatus collective(fsdprt::Call call, int64_t axes, const void *send,
                           void *receive);

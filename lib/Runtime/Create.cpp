@@ -6,29 +6,40 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Joins a device and a communicator, and says which pairs make sense:
+// Joins a device and a communicator:
 //
-//             host    cuda
-//   local     yes     -
-//   mpi       yes     -
+//             host     cuda
+//   local     yes      by way of the host, all ranks on one GPU
+//   mpi       yes      by way of the host
+//   nccl      no       yes
 //
 //===----------------------------------------------------------------------===//
 
 #include "Create.h"
 
+#include "Channels.h"
 #include "CommLocal.h"
 #include "CommMpi.h"
+#include "CommNccl.h"
+#include "CommStaged.h"
+#include "RankDiscovery.h"
+#include "Watch.h"
 
 #include <cmath>
 
 using namespace fsdprt;
 
+static Status invalid(std::string why) {
+  return {FSDPRT_INVALID_ARGUMENT, std::move(why)};
+}
+
+static std::string nameOr(const char *name, const char *otherwise) {
+  return name ? name : otherwise;
+}
+
 /// Checks what every world needs, and reads the grid.
 static Status readOptions(const fsdprtOptions *options, const void *contexts,
                           Grid &grid) {
-  auto invalid = [](std::string why) {
-    return Status{FSDPRT_INVALID_ARGUMENT, std::move(why)};
-  };
   if (!options || !contexts || !options->gridShape)
     return invalid("options, contexts and gridShape must not be null");
   if (options->gridAxes < 1 || options->gridAxes > 15)
@@ -44,41 +55,224 @@ static Status readOptions(const fsdprtOptions *options, const void *contexts,
   }
   if (!std::isfinite(options->timeoutSeconds) || options->timeoutSeconds < 0)
     return invalid("the timeout is negative or not a number");
+  std::string device = nameOr(options->device, "host");
+  if (device != "host" && device != "cuda")
+    return invalid("there is no device '" + device +
+                   "', expected host or cuda");
   grid.shape.assign(options->gridShape, options->gridShape + options->gridAxes);
   return {};
 }
 
-static std::string nameOr(const char *name, const char *otherwise) {
-  return name ? name : otherwise;
+static Log logOf(const fsdprtOptions &options) {
+  if (!options.log)
+    return [](const std::string &) {};
+  return [log = options.log, user = options.logUser](const std::string &line) {
+    log(user, line.c_str());
+  };
 }
 
-static Status createDevice(const fsdprtOptions &options,
-                           std::unique_ptr<Device> &device) {
-  std::string name = nameOr(options.device, "host");
-  if (name != "host")
-    return {FSDPRT_INVALID_ARGUMENT,
-            "there is no device '" + name + "', expected host"};
-  device = createHostDevice();
-  return {};
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+static bool wantsCuda(const fsdprtOptions &options) {
+  return nameOr(options.device, "host") == "cuda";
 }
+
+static Status createCuda(const fsdprtOptions &options, int64_t ordinal,
+                         std::unique_ptr<DeviceCuda> &device) {
+  const cuda::Api *api = nullptr;
+  if (std::string why = cuda::load(api); !why.empty())
+    return invalid("device 'cuda' is not available: " + why);
+  return DeviceCuda::create(*api, ordinal, logOf(options), device);
+}
+
+/// The GPU of a rank that is a process. Where each process sees one GPU alone,
+/// that is it.
+static Status createCudaForRank(const fsdprtOptions &options, int64_t localRank,
+                                std::unique_ptr<DeviceCuda> &device) {
+  const cuda::Api *api = nullptr;
+  if (std::string why = cuda::load(api); !why.empty())
+    return invalid("device 'cuda' is not available: " + why);
+  int count = 0;
+  api->cuDeviceGetCount(&count);
+  if (localRank < 0 && count != 1)
+    return invalid("the local rank is not known, expected LOCAL_RANK or one "
+                   "from the caller to choose among " +
+                   std::to_string(count) + " cuda devices");
+  return createCuda(options, count == 1 ? 0 : localRank, device);
+}
+
+/// A context on `device`, or on the host if that is null, with a communicator
+/// that works on host memory.
+static fsdprtContext *joinHost(std::unique_ptr<DeviceCuda> device,
+                               std::unique_ptr<Communicator> communicator,
+                               const Grid &grid, int64_t rank,
+                               const fsdprtOptions &options) {
+  if (!device)
+    return new fsdprtContext(createHostDevice(), std::move(communicator), grid,
+                             rank, options);
+  communicator =
+      createStagedCommunicator(std::move(communicator), *device, grid, rank);
+  return new fsdprtContext(std::move(device), std::move(communicator), grid,
+                           rank, options);
+}
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
 
 Status fsdprt::createLocal(const fsdprtOptions *options,
                            fsdprtContext **contexts) {
   Grid grid;
   if (Status status = readOptions(options, contexts, grid); status.failed())
     return status;
-  std::vector<std::unique_ptr<Device>> devices(grid.ranks());
-  for (std::unique_ptr<Device> &device : devices)
-    if (Status status = createDevice(*options, device); status.failed())
-      return status;
+  std::vector<std::unique_ptr<DeviceCuda>> devices(grid.ranks());
+  if (wantsCuda(*options))
+    for (std::unique_ptr<DeviceCuda> &device : devices)
+      if (Status status = createCuda(
+              *options, options->hasRank ? options->localRank : 0, device);
+          status.failed())
+        return status;
   int64_t rank = 0;
   for (std::unique_ptr<Communicator> &communicator :
        createLocalCommunicators(grid, options->timeoutSeconds)) {
-    contexts[rank] =
-        new fsdprtContext(std::move(devices[rank]), std::move(communicator),
-                          grid, rank, *options);
+    contexts[rank] = joinHost(std::move(devices[rank]), std::move(communicator),
+                              grid, rank, *options);
     ++rank;
   }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Processes
+//===----------------------------------------------------------------------===//
+
+static Status wrongNumber(const std::string &launcher, int64_t ranks,
+                          const Grid &grid) {
+  return invalid(launcher + " started " + std::to_string(ranks) +
+                 (ranks == 1 ? " process" : " processes") +
+                 ", expected one for each of the " +
+                 std::to_string(grid.ranks()) + " ranks of the grid (" +
+                 (launcher == "MPI" ? "mpirun -n " : "") +
+                 std::to_string(grid.ranks()) + ")");
+}
+
+static Status createMpi(const Grid &grid, const fsdprtOptions &options,
+                        fsdprtContext **context) {
+  std::shared_ptr<Mpi> mpi;
+  if (std::string why = openMpi(mpi); !why.empty())
+    return invalid("communicator 'mpi' is not available: " + why);
+  if (mpi->ranks != grid.ranks())
+    return wrongNumber("MPI", mpi->ranks, grid);
+  std::unique_ptr<DeviceCuda> device;
+  if (wantsCuda(options))
+    if (Status status = createCudaForRank(
+            options, options.hasRank ? options.localRank : mpi->localRank,
+            device);
+        status.failed())
+      return status;
+  const int64_t rank = mpi->rank;
+  *context = joinHost(
+      std::move(device),
+      createMpiCommunicator(grid, std::move(mpi), options.timeoutSeconds), grid,
+      rank, options);
+  return {};
+}
+
+/// How the ranks of a world of NCCL talk to each other, and which one this is.
+static Status findOthers(const Grid &grid, const fsdprtOptions &options,
+                         RankInfo &info, std::unique_ptr<Channel> &channel) {
+  RankInfo given;
+  if (options.hasRank) {
+    given.rank = options.rank;
+    given.localRank = options.localRank;
+    given.ranks = grid.ranks();
+  } else if (grid.ranks() == 1 && !options.rendezvous) {
+    given.rank = 0; // whoever started it
+  }
+  if (Status status = discoverRank(given, processEnvironment, info);
+      status.failed())
+    return status;
+  if (grid.ranks() == 1 && info.localRank < 0)
+    info.localRank = 0;
+  if (info.ranks >= 0 && info.ranks != grid.ranks())
+    return wrongNumber(info.launcher, info.ranks, grid);
+  if (info.rank >= grid.ranks())
+    return invalid("rank " + std::to_string(info.rank) + " of " +
+                   info.launcher + ": the grid has " +
+                   std::to_string(grid.ranks()) + " ranks");
+  const double timeout = options.timeoutSeconds;
+
+  std::string place = nameOr(options.rendezvous, "");
+  if (place.rfind("file:", 0) == 0)
+    return createFileChannel(place.substr(5), info.rank, grid.ranks(), channel);
+  if (!place.empty()) {
+    size_t colon = place.rfind(':');
+    char *end = nullptr;
+    long port = colon == std::string::npos
+                    ? 0
+                    : std::strtol(place.c_str() + colon + 1, &end, 10);
+    if (port < 1 || port > 65535 || *end)
+      return invalid("rendezvous '" + place +
+                     "': expected HOST:PORT or file:PATH");
+    return createTcpChannel(place.substr(0, colon), port, info.rank,
+                            grid.ranks(), timeout, channel);
+  }
+  if (grid.ranks() == 1) {
+    channel = createSelfChannel();
+    return {};
+  }
+  std::string why;
+  if (info.launcher == "Open MPI" || info.launcher == "PMIx" ||
+      info.launcher == "PMI") {
+    std::shared_ptr<Mpi> mpi;
+    why = openMpi(mpi);
+    if (mpi) {
+      if (mpi->ranks != grid.ranks())
+        return wrongNumber("MPI", mpi->ranks, grid);
+      info.rank = mpi->rank;
+      info.localRank = mpi->localRank;
+      channel = createMpiChannel(std::move(mpi));
+      return {};
+    }
+    why = "; " + why;
+  }
+  // The port itself is torchrun's.
+  if (!info.masterAddress.empty() && info.masterPort != 0)
+    return createTcpChannel(info.masterAddress, info.masterPort + 1, info.rank,
+                            grid.ranks(), timeout, channel);
+  return invalid("the ranks cannot find each other: expected a rendezvous from "
+                 "the caller or MASTER_ADDR and MASTER_PORT, found neither" +
+                 why);
+}
+
+static Status createNccl(const Grid &grid, const fsdprtOptions &options,
+                         fsdprtContext **context) {
+  if (!wantsCuda(options))
+    return invalid("communicator 'nccl' moves memory of GPUs, expected device "
+                   "'cuda'");
+  const nccl::Api *api = nullptr;
+  if (std::string why = nccl::load(api); !why.empty())
+    return invalid("communicator 'nccl' is not available: " + why);
+  RankInfo info;
+  std::unique_ptr<Channel> channel;
+  if (Status status = findOthers(grid, options, info, channel); status.failed())
+    return status;
+  std::unique_ptr<DeviceCuda> device;
+  if (Status status = createCudaForRank(options, info.localRank, device);
+      status.failed()) {
+    // The others wait for this rank already.
+    Watch(std::move(channel), options.timeoutSeconds)
+        .abort({FSDPRT_ABORTED, "rank " + std::to_string(info.rank) +
+                                    " failed: " + status.message});
+    return status;
+  }
+  auto communicator =
+      createNcclCommunicator(grid, *api, *device, std::move(channel),
+                             options.timeoutSeconds, logOf(options));
+  *context = new fsdprtContext(std::move(device), std::move(communicator), grid,
+                               info.rank, options);
   return {};
 }
 
@@ -88,27 +282,10 @@ Status fsdprt::createRank(const fsdprtOptions *options,
   if (Status status = readOptions(options, context, grid); status.failed())
     return status;
   std::string name = nameOr(options->communicator, "mpi");
-  if (name != "mpi")
-    return {FSDPRT_INVALID_ARGUMENT, "there is no communicator '" + name +
-                                         "' between processes, expected mpi"};
-  std::unique_ptr<Device> device;
-  if (Status status = createDevice(*options, device); status.failed())
-    return status;
-  std::shared_ptr<Mpi> mpi;
-  if (Status status = openMpi(mpi); status.failed())
-    return status;
-  if (mpi->ranks != grid.ranks())
-    return {FSDPRT_INVALID_ARGUMENT,
-            "MPI started " + std::to_string(mpi->ranks) +
-                (mpi->ranks == 1 ? " process" : " processes") +
-                ", expected one for each of the " +
-                std::to_string(grid.ranks()) +
-                " ranks of the grid (mpirun -n " +
-                std::to_string(grid.ranks()) + ")"};
-  const int64_t rank = mpi->rank;
-  *context = new fsdprtContext(
-      std::move(device),
-      createMpiCommunicator(grid, std::move(mpi), options->timeoutSeconds),
-      grid, rank, *options);
-  return {};
+  if (name == "mpi")
+    return createMpi(grid, *options, context);
+  if (name == "nccl")
+    return createNccl(grid, *options, context);
+  return invalid("there is no communicator '" + name +
+                 "' between processes, expected mpi or nccl");
 }

@@ -18,6 +18,7 @@
 #include "Status.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace fsdprt {
@@ -37,14 +38,28 @@ class Device {
 public:
   virtual ~Device() = default;
 
-  /// Returns `bytes` (not negative) bytes, aligned to 128, or null if there are
-  /// not so many. 0 bytes are a valid and unique pointer too.
-  virtual void *allocate(int64_t bytes) = 0;
+  /// Sets `data` to `bytes` (not negative) bytes, aligned to 128. 0 bytes are a
+  /// valid and unique pointer too. If there are not so many, the code is
+  /// FSDPRT_OUT_OF_MEMORY; the context knows the words.
+  virtual Status allocate(int64_t bytes, void *&data) = 0;
 
+  /// Work that has been given to the device may still use the buffer.
   virtual void free(void *data) = 0;
 
   virtual Status launch(const Launch &launch) = 0;
+
+  /// Between the memory of the process and a buffer. Both return when the host
+  /// memory is free again, which is after all work given to the device before.
+  virtual Status copyIn(void *data, const void *host, int64_t bytes) = 0;
+  virtual Status copyOut(void *host, const void *data, int64_t bytes) = 0;
+
+  /// Waits for all work given to the device, or until `check`, which it calls
+  /// now and then, finds a reason not to.
+  virtual Status finish(const std::function<Status()> &check) = 0;
 };
+
+/// What a world says that is worth a line and is no failure.
+using Log = std::function<void(const std::string &)>;
 
 /// Ordinary memory of the process.
 std::unique_ptr<Device> createHostDevice();

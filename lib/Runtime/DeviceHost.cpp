@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -21,7 +22,7 @@ namespace {
 
 class DeviceHost final : public Device {
 public:
-  void *allocate(int64_t bytes) override {
+  Status allocate(int64_t bytes, void *&data) override {
     // Large buffers ask for huge pages: a packed layer is touched for the first
     // time by the pack itself, and half a million page faults cost more than
     // the copy.
@@ -29,14 +30,16 @@ public:
     bool large = static_cast<size_t>(bytes) >= 4 * hugePage;
     size_t unit = large ? hugePage : alignment;
     if (static_cast<size_t>(bytes) > SIZE_MAX - unit)
-      return nullptr;
+      return {FSDPRT_OUT_OF_MEMORY, {}};
     size_t size = (std::max<size_t>(bytes, 1) + unit - 1) / unit * unit;
-    void *data = std::aligned_alloc(unit, size);
+    data = std::aligned_alloc(unit, size);
+    if (!data)
+      return {FSDPRT_OUT_OF_MEMORY, {}};
 #if defined(MADV_HUGEPAGE)
-    if (large && data)
+    if (large)
       (void)madvise(data, size, MADV_HUGEPAGE); // a wish, nothing depends on it
 #endif
-    return data;
+    return {};
   }
 
   void free(void *data) override { std::free(data); }
@@ -46,6 +49,18 @@ public:
             "launch of kernel '" + launch.kernel +
                 "': the host runs no kernels, expected a cuda device"};
   }
+
+  Status copyIn(void *data, const void *host, int64_t bytes) override {
+    std::memcpy(data, host, bytes);
+    return {};
+  }
+
+  Status copyOut(void *host, const void *data, int64_t bytes) override {
+    std::memcpy(host, data, bytes);
+    return {};
+  }
+
+  Status finish(const std::function<Status()> &) override { return {}; }
 };
 
 } // namespace

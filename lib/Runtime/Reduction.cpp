@@ -251,3 +251,20 @@ void fsdprt::reduceRows(const Reduction &reduction, const void *const *rows,
                         int64_t members, int64_t count, void *result) {
   kernel(reduction)(rows, members, count, reduction.multiplier, result);
 }
+
+void fsdprt::store(fsdprtDtype dtype, double value, void *element) {
+  value = roundTo(dtype, value);
+  auto write = [&](auto bits) { std::memcpy(element, &bits, sizeof(bits)); };
+  switch (dtype) {
+  case FSDPRT_F16:
+    return write(F16::store(static_cast<float>(value)));
+  case FSDPRT_BF16:
+    return write(BF16::store(static_cast<float>(value)));
+  case FSDPRT_F32:
+    return write(static_cast<float>(value));
+  case FSDPRT_F64:
+    return write(value);
+  case FSDPRT_BYTES:
+    break;
+  }
+}

@@ -37,6 +37,9 @@ int64_t sizeOf(fsdprtDtype dtype);
 /// `value` rounded once to `dtype`, which is a floating-point one.
 double roundTo(fsdprtDtype dtype, double value);
 
+/// Writes `value`, rounded once to `dtype`, as an element of it.
+void store(fsdprtDtype dtype, double value, void *element);
+
 /// Writes to `result` the reduction over `members` rows of `count` elements.
 /// `result` may be one of the rows.
 void reduceRows(const Reduction &reduction, const void *const *rows,

@@ -156,6 +156,16 @@ fsdprtStatus fsdprtRun(fsdprtContext *context, fsdprtEntry entry,
   return context->run(entry, arguments, results);
 }
 
+fsdprtStatus fsdprtCopyIn(fsdprtContext *context, void *data, const void *host,
+                          int64_t bytes) {
+  return context->copy(data, host, bytes, true);
+}
+
+fsdprtStatus fsdprtCopyOut(fsdprtContext *context, void *host, const void *data,
+                           int64_t bytes) {
+  return context->copy(const_cast<void *>(data), host, bytes, false);
+}
+
 const char *fsdprtMessage(const fsdprtContext *context) {
   return context->message().c_str();
 }

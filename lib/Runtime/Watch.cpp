@@ -165,6 +165,12 @@ void Watch::abort(const Status &status) {
       (void)channel->send(to, message); // the others may be gone already
 }
 
+Status Watch::learn(const Status &status) {
+  std::lock_guard<std::mutex> lock(mutex);
+  fail(status, myRank == 0);
+  return failure;
+}
+
 Status Watch::timeoutStatus(const std::string &what, double seconds) {
   std::unique_lock<std::mutex> lock(mutex);
   if (failure.failed())
@@ -294,13 +300,8 @@ Status Watch::start(const std::string &planHash) {
                           timeoutSeconds);
       s.failed())
     return s;
-  Status status = comparePlanHashes(hashes);
-  if (status.failed()) {
-    // All ranks find it, and nobody has to be told; one is enough to say it.
-    std::lock_guard<std::mutex> lock(mutex);
-    fail(status, myRank == 0);
-    return failure;
-  }
+  if (Status s = comparePlanHashes(hashes); s.failed())
+    return learn(s);
   setState(Activity::Outside);
   return {};
 }

@@ -57,6 +57,10 @@ public:
   /// Keeps the first failure of the world and tells every rank. Any thread.
   void abort(const Status &status);
 
+  /// Keeps a failure that all ranks have found alike: nobody has to be told,
+  /// and it is rank 0 that speaks. Returns the failure of the world.
+  Status learn(const Status &status);
+
   /// Asks every rank what it is doing, and reports it with a timeout's words:
   /// "no end `of what`". Takes up to a second.
   Status timeoutStatus(const std::string &what) {

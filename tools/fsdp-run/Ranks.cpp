@@ -92,7 +92,9 @@ private:
 /// What one rank has and has come to.
 struct Rank {
   fsdprtContext *context = nullptr;
-  std::vector<void *> arguments, results;
+  std::vector<void *> arguments, results; ///< on the rank's device
+  /// Results as a device other than the host leaves them.
+  std::vector<std::unique_ptr<char[]>> copies;
   std::vector<std::pair<int64_t, int64_t>> runs; ///< begin, end
   std::vector<TraceEvent> collectives;
   fsdprtStatus status = FSDPRT_SUCCESS;
@@ -109,6 +111,7 @@ struct Ranks::State {
   const Entry &entry;
   const RunOptions options;
   const bool separate; ///< the other ranks are other processes
+  const bool onHost;   ///< buffers are memory of this process
   int64_t first = 0;   ///< the rank that ranks[0] is
   int64_t origin = 0;  ///< when all ranks had started
   std::vector<Rank> ranks;
@@ -123,8 +126,8 @@ struct Ranks::State {
 
   State(const Manifest &manifest, const Entry &entry, const RunOptions &options)
       : manifest(manifest), entry(entry), options(options),
-        separate(options.comm != "local"), ranks(separate ? 1 : manifest.ranks),
-        meeting(ranks.size()) {}
+        separate(options.comm != "local"), onHost(options.device == "host"),
+        ranks(separate ? 1 : manifest.ranks), meeting(ranks.size()) {}
 
   ~State() {
     for (Rank &rank : ranks)
@@ -134,6 +137,7 @@ struct Ranks::State {
   void fail(int64_t index, fsdprtStatus status, std::string message);
   bool check(int64_t index, fsdprtStatus status);
   bool load(int64_t index, const Inputs &inputs);
+  bool copyResults(int64_t index);
   bool meet(int64_t index, double timeoutSeconds);
   void body(int64_t index, fsdprtEntry function, const Inputs &inputs);
   std::string firstFailure();
@@ -166,15 +170,34 @@ bool Ranks::State::load(int64_t index, const Inputs &inputs) {
     if (!check(index, fsdprtAlloc(rank.context, entry.arguments[i].type.bytes(),
                                   &rank.arguments[i])))
       return false;
-    if (Error error = inputs.load(first + index, i, rank.arguments[i])) {
+    const int64_t bytes = entry.arguments[i].type.bytes();
+    std::unique_ptr<char[]> staged(onHost ? nullptr : new char[bytes]);
+    void *host = onHost ? rank.arguments[i] : staged.get();
+    if (Error error = inputs.load(first + index, i, host)) {
       fail(index, FSDPRT_INVALID_ARGUMENT, llvm::toString(std::move(error)));
       return false;
     }
+    if (!onHost && !check(index, fsdprtCopyIn(rank.context, rank.arguments[i],
+                                              host, bytes)))
+      return false;
   }
   for (size_t i = 0; i < entry.results.size(); ++i)
     if (!check(index, fsdprtAlloc(rank.context, entry.results[i].type.bytes(),
                                   &rank.results[i])))
       return false;
+  return true;
+}
+
+/// Fetches the results from where the host cannot read them.
+bool Ranks::State::copyResults(int64_t index) {
+  Rank &rank = ranks[index];
+  for (size_t i = 0; i < entry.results.size() && !onHost; ++i) {
+    const int64_t bytes = entry.results[i].type.bytes();
+    rank.copies.emplace_back(new char[bytes]);
+    if (!check(index, fsdprtCopyOut(rank.context, rank.copies.back().get(),
+                                    rank.results[i], bytes)))
+      return false;
+  }
   return true;
 }
 
@@ -223,6 +246,7 @@ void Ranks::State::body(int64_t index, fsdprtEntry function,
     if (!meet(index, timeout > 0 ? timeout + kGraceSeconds : timeout))
       return;
   }
+  copyResults(index);
 }
 
 /// The sentence to show: not one that only tells that another rank failed, and
@@ -268,6 +292,16 @@ Expected<Ranks> Ranks::create(const Manifest &manifest, const Entry &entry,
   runtime.stallCall = options.stallCall;
   runtime.device = options.device.c_str();
   runtime.communicator = options.comm.c_str();
+  runtime.hasRank = options.rank.has_value();
+  runtime.rank = options.rank.value_or(0);
+  runtime.localRank = options.localRank;
+  if (!options.rendezvous.empty())
+    runtime.rendezvous = options.rendezvous.c_str();
+  runtime.log = [](void *, const char *line) {
+    // One write, so that lines of processes do not mix.
+    std::string text = std::string("fsdp-run: note: ") + line + "\n";
+    llvm::errs() << text;
+  };
   if (options.trace) {
     runtime.traceUser = state.get();
     runtime.trace = [](void *user, const fsdprtTraceEvent *event) {
@@ -371,7 +405,8 @@ int64_t Ranks::peakBytes() const {
 }
 
 const void *Ranks::result(int64_t rank, size_t index) const {
-  return state->ranks[rank - state->first].results[index];
+  const Rank &owner = state->ranks[rank - state->first];
+  return state->onHost ? owner.results[index] : owner.copies[index].get();
 }
 
 std::vector<TraceEvent> Ranks::trace() const {

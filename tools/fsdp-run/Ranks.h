@@ -18,6 +18,9 @@ namespace mlir::fsdp {
 
 struct RunOptions {
   std::string comm = "local", device = "host";
+  std::optional<int64_t> rank; ///< which one this process is, if it is known
+  int64_t localRank = 0;       ///< read if `rank` is
+  std::string rendezvous;      ///< see fsdprtOptions
   int64_t repeats = 1;
   double timeoutSeconds = 60;
   int64_t stallRank = 0, stallCall = 0; ///< see fsdprtOptions
@@ -69,7 +72,7 @@ public:
   /// The largest peak of these ranks.
   int64_t peakBytes() const;
 
-  /// Buffer of a result on a rank.
+  /// A result of a rank, in the memory of this process.
   const void *result(int64_t rank, size_t index) const;
 
   /// These ranks' events, rank by rank. Times count from a moment that all

@@ -41,18 +41,36 @@ static cl::opt<std::string> artefactPath(cl::Positional, cl::Required,
                                          cl::cat(category));
 static cl::opt<int64_t>
     ranksOption("ranks", cl::value_desc("N"),
-                cl::desc("Number of ranks, 1 to 64 (default: as compiled)"),
+                cl::desc("Number of ranks, at most 64 for threads (default: as "
+                         "compiled)"),
                 cl::cat(category));
 static cl::opt<std::string>
     comm("comm", cl::init("local"), cl::value_desc("name"),
-         cl::desc("How ranks exchange data: local (default), they "
-                  "are threads of this process; mpi, each is "
-                  "a process that mpirun has started"),
+         cl::desc("How ranks exchange data: local (default), they are threads "
+                  "of this process; mpi, each is a process that mpirun has "
+                  "started; nccl, each is a process with a GPU"),
          cl::cat(category));
-static cl::opt<std::string> device("device", cl::init("host"),
-                                   cl::value_desc("name"),
-                                   cl::desc("Device: host (default)"),
-                                   cl::cat(category));
+static cl::opt<std::string>
+    device("device", cl::init("host"), cl::value_desc("name"),
+           cl::desc("Where buffers live: host (default) or cuda"),
+           cl::cat(category));
+static cl::opt<int64_t>
+    rankOption("rank", cl::value_desc("R"),
+               cl::desc("Which rank this process is (default: what its "
+                        "launcher's variables say)"),
+               cl::cat(category));
+static cl::opt<int64_t>
+    localRank("local-rank", cl::value_desc("R"),
+              cl::desc("With --rank: which rank of this machine, and so which "
+                       "GPU (default 0)"),
+              cl::cat(category));
+static cl::opt<std::string>
+    rendezvous("rendezvous", cl::value_desc("place"),
+               cl::desc("Where ranks of nccl find each other: HOST:PORT of "
+                        "rank 0, or file:PATH in a folder that all see "
+                        "(default: by MPI, or MASTER_ADDR and MASTER_PORT + "
+                        "1)"),
+               cl::cat(category));
 static cl::opt<std::string>
     entryName("entry", cl::value_desc("name"),
               cl::desc("Entry to run; needed if there are several"),
@@ -94,17 +112,27 @@ static Error failure(const Twine &message) {
   return llvm::createStringError(message);
 }
 
+/// Threads of one process are for tests, processes are not.
+static int64_t mostRanks() { return comm == "local" ? 64 : 65536; }
+
 /// Checks the options that need no artefact, and reads --inject.
 static Error readOptions(RunOptions &options, bool &injectAbi) {
-  if (comm != "local" && comm != "mpi")
+  if (comm != "local" && comm != "mpi" && comm != "nccl")
     return failure("there is no communicator '" + comm +
-                   "', expected --comm=local or --comm=mpi");
-  if (device != "host")
-    return failure("this build has no device '" + device +
-                   "', expected --device=host");
-  if (ranksOption.getNumOccurrences() && (ranksOption < 1 || ranksOption > 64))
-    return failure("--ranks=" + Twine(ranksOption) +
-                   ": expected 1 to 64 ranks");
+                   "', expected --comm=local, mpi or nccl");
+  if (device != "host" && device != "cuda")
+    return failure("there is no device '" + device +
+                   "', expected --device=host or cuda");
+  if (ranksOption.getNumOccurrences() &&
+      (ranksOption < 1 || ranksOption > mostRanks()))
+    return failure("--ranks=" + Twine(ranksOption) + ": expected 1 to " +
+                   Twine(mostRanks()) + " ranks");
+  if (rankOption.getNumOccurrences() && (rankOption < 0 || localRank < 0))
+    return failure("--rank, --local-rank: expected numbers from 0");
+  if (rankOption.getNumOccurrences())
+    options.rank = rankOption;
+  options.localRank = localRank;
+  options.rendezvous = rendezvous;
   if (repeat < 1)
     return failure("--repeat=" + Twine(repeat) + ": expected at least 1");
   if (!(timeout > 0) || !std::isfinite(timeout))
@@ -136,16 +164,17 @@ static Error checkArtefact(const Artefact &artefact, bool injectAbi) {
 }
 
 static Error checkManifest(const Manifest &manifest) {
-  if (manifest.target != "cpu")
+  StringRef target = device == "cuda" ? "cuda" : "cpu";
+  if (manifest.target != target)
     return failure("the artefact is for target '" + manifest.target +
-                   "', expected 'cpu' for device 'host'");
+                   "', expected '" + target + "' for device '" + device + "'");
   if (ranksOption.getNumOccurrences() && ranksOption != manifest.ranks)
     return failure("the artefact was compiled for " + Twine(manifest.ranks) +
                    " ranks, but --ranks=" + Twine(ranksOption) + " asks for " +
                    Twine(ranksOption));
-  if (manifest.ranks > 64)
+  if (manifest.ranks > mostRanks())
     return failure("the artefact was compiled for " + Twine(manifest.ranks) +
-                   " ranks, expected 1 to 64 ranks");
+                   " ranks, expected 1 to " + Twine(mostRanks()) + " ranks");
   return Error::success();
 }
 

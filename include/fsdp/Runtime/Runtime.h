@@ -68,7 +68,8 @@ enum fsdprtStatusCode {
   FSDPRT_PLAN_HASH_MISMATCH = 4, /* the ranks run different programs */
   FSDPRT_TIMEOUT = 5,            /* a collective did not finish in time */
   FSDPRT_ABORTED = 6,            /* another rank failed, or fsdprtAbort */
-  FSDPRT_LEAK = 7                /* an entry left buffers behind */
+  FSDPRT_LEAK = 7,               /* an entry left buffers behind */
+  FSDPRT_DEVICE_ERROR = 8        /* what CUDA reports */
 };
 
 /* Element types of collectives. Bytes are moved and never reduced. */
@@ -123,6 +124,10 @@ typedef struct fsdprtTraceEvent {
 /* Called after each collective, on the thread of the rank. */
 typedef void (*fsdprtTrace)(void *user, const fsdprtTraceEvent *event);
 
+/* Called with a sentence that is worth a line and is no failure, from any
+ * thread. */
+typedef void (*fsdprtLog)(void *user, const char *line);
+
 /* Zero-initialise, then set what matters. */
 typedef struct fsdprtOptions {
   /* Extents of the grid of ranks; their product is the number of ranks, which
@@ -140,17 +145,31 @@ typedef struct fsdprtOptions {
    */
   int64_t stallRank;
   int64_t stallCall;
-  /* Where buffers live: "host" (also if null). */
+  fsdprtLog log; /* may be null */
+  void *logUser;
+  /* Where buffers live and kernels run: "host" (also if null) or "cuda", which
+   * is the GPU with the number of the local rank. */
   const char *device;
   /* What follows is for fsdprtCreateRank. How the processes exchange data:
-   * "mpi" (also if null). */
+   * "mpi" (also if null) or "nccl". */
   const char *communicator;
+  /* Not 0: the caller knows which rank this process is, and which one on its
+   * machine. Else a launcher's variables in the environment say so. */
+  int32_t hasRank;
+  int64_t rank;
+  int64_t localRank;
+  /* Where the ranks of "nccl" find each other: "HOST:PORT", at which rank 0
+   * listens, or "file:PATH", in a folder that all of them see and at a path that
+   * no other run has used. Null: by MPI if the process was started by it, else
+   * the port after MASTER_PORT at MASTER_ADDR. */
+  const char *rendezvous;
 } fsdprtOptions;
 
 /* The FSDPRT_ABI_VERSION of the library. */
 FSDPRT_EXPORT int32_t fsdprtAbiVersion(void);
 
-/* Creates a world whose ranks are threads of this process, on the host. Writes
+/* Creates a world whose ranks are threads of this process. On "cuda" they share
+ * one GPU, and what they exchange goes by way of the host: for tests. Writes
  * one context per rank to contexts[0 .. product of gridShape - 1]. On failure
  * writes none, and a sentence of at most messageSize - 1 bytes to `message`. */
 FSDPRT_EXPORT fsdprtStatus fsdprtCreateLocal(const fsdprtOptions *options,
@@ -161,7 +180,7 @@ FSDPRT_EXPORT fsdprtStatus fsdprtCreateLocal(const fsdprtOptions *options,
 /* Creates the rank that this process is, in a world of as many processes as the
  * grid has ranks. With "mpi" the program has been started by mpirun or the
  * like; MPI is initialised if it was not, and then finalised at the end of the
- * process. The context may be null afterwards only on failure, whose sentence
+ * process. With "nccl" the device is "cuda". The context may be null afterwards only on failure, whose sentence
  * is written as by fsdprtCreateLocal. */
 FSDPRT_EXPORT fsdprtStatus fsdprtCreateRank(const fsdprtOptions *options,
                                             fsdprtContext **context,
@@ -178,6 +197,14 @@ FSDPRT_EXPORT fsdprtStatus fsdprtStart(fsdprtContext *context,
 FSDPRT_EXPORT fsdprtStatus fsdprtRun(fsdprtContext *context, fsdprtEntry entry,
                                      void *const *arguments,
                                      void *const *results);
+
+/* Copies between memory of the process and a buffer of the context, wherever
+ * its device keeps it; after all that the context has been asked to do before.
+ */
+FSDPRT_EXPORT fsdprtStatus fsdprtCopyIn(fsdprtContext *context, void *data,
+                                        const void *host, int64_t bytes);
+FSDPRT_EXPORT fsdprtStatus fsdprtCopyOut(fsdprtContext *context, void *host,
+                                         const void *data, int64_t bytes);
 
 /* The sentence that belongs to the context's failure, "" if there is none.
  * Lives as long as the context. */

@@ -1,0 +1,305 @@
+//===- DeviceCuda.cpp - buffers and kernels of an NVIDIA GPU --------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything happens on one stream. So a buffer may be freed, and its memory
+// used again, while the kernel that reads it has not even begun; nothing waits
+// but finish and the copies.
+//
+// A module is loaded when its first kernel is launched, once per device. After
+// that a launch asks the driver for nothing and allocates nothing: it can be
+// captured in a graph.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeviceCuda.h"
+
+#include <chrono>
+#include <thread>
+
+using namespace fsdprt;
+
+Status DeviceCuda::failure(const char *call, cuda::Result result) const {
+  if (result == cuda::errorOutOfMemory)
+    return {FSDPRT_OUT_OF_MEMORY, api->describe(call, result)};
+  return {FSDPRT_DEVICE_ERROR, name + ": " + api->describe(call, result)};
+}
+
+/// Returns from the function with the failure of a call of the driver.
+#define TRY(function, ...)                                                     \
+  if (cuda::Result result = api->function(__VA_ARGS__))                        \
+  return failure(#function, result)
+
+//===----------------------------------------------------------------------===//
+// Open and close
+//===----------------------------------------------------------------------===//
+
+Status DeviceCuda::create(const cuda::Api &api, int64_t ordinal, Log log,
+                          std::unique_ptr<DeviceCuda> &device) {
+  std::unique_ptr<DeviceCuda> result(new DeviceCuda(api, std::move(log)));
+  if (Status status = result->open(ordinal); status.failed())
+    return status;
+  device = std::move(result);
+  return {};
+}
+
+Status DeviceCuda::open(int64_t ordinal) {
+  name = "device " + std::to_string(ordinal);
+  int count = 0, major = 0, minor = 0, pools = 0;
+  TRY(cuDeviceGetCount, &count);
+  if (ordinal < 0 || ordinal >= count)
+    return {FSDPRT_INVALID_ARGUMENT,
+            "there is no cuda device " + std::to_string(ordinal) +
+                ", expected one of the " + std::to_string(count) +
+                " that this process can see"};
+  TRY(cuDeviceGet, &number, static_cast<int>(ordinal));
+  char product[128] = "";
+  TRY(cuDeviceGetName, product, sizeof(product), number);
+  TRY(cuDeviceGetAttribute, &major, cuda::attributeCapabilityMajor, number);
+  TRY(cuDeviceGetAttribute, &minor, cuda::attributeCapabilityMinor, number);
+  TRY(cuDeviceGetAttribute, &pools, cuda::attributeMemoryPools, number);
+  name += " (" + std::string(product) + ", sm_" + std::to_string(major) +
+          std::to_string(minor) + ")";
+  if (!pools)
+    return {FSDPRT_INVALID_ARGUMENT,
+            name + " cannot allocate in the order of a stream"};
+  TRY(cuDevicePrimaryCtxRetain, &context, number);
+  Scope scope(*this);
+  TRY(cuStreamCreate, &stream, cuda::streamNonBlocking);
+  TRY(cuEventCreate, &done, cuda::eventDisableTiming);
+  // Memory that has been freed stays with the process: a step allocates what
+  // the one before did.
+  cuda::MemoryPool pool = nullptr;
+  uint64_t everything = UINT64_MAX;
+  TRY(cuDeviceGetDefaultMemPool, &pool, number);
+  TRY(cuMemPoolSetAttribute, pool, cuda::poolReleaseThreshold, &everything);
+  return {};
+}
+
+DeviceCuda::~DeviceCuda() {
+  if (!context)
+    return;
+  {
+    Scope scope(*this);
+    for (auto &[image, library] : libraries)
+      api->cuLibraryUnload(library);
+    if (done)
+      api->cuEventDestroy(done);
+    if (stream)
+      api->cuStreamDestroy(stream);
+  }
+  api->cuDevicePrimaryCtxRelease(number);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Below this a copy inside the communication library costs nothing.
+static constexpr int64_t leastBlock = 1 << 20;
+
+/// Blocks of the source come in whole units, so that sizes that differ by a
+/// little share them.
+static constexpr int64_t blockUnit = 2 << 20;
+
+void DeviceCuda::setSource(Source from) { source = std::move(from); }
+
+void DeviceCuda::dropSource() {
+  Scope scope(*this);
+  for (auto block = blocks.begin(); block != blocks.end();) {
+    auto next = std::next(block);
+    if (!block->second.used) {
+      source.give(block->first);
+      blocks.erase(block);
+    }
+    block = next;
+  }
+}
+
+void *DeviceCuda::takeBlock(int64_t bytes) {
+  bytes = (bytes + blockUnit - 1) / blockUnit * blockUnit;
+  for (auto &[data, block] : blocks)
+    if (!block.used && block.bytes == bytes) {
+      block.used = true;
+      return data;
+    }
+  void *data = source.take(bytes);
+  if (data)
+    blocks.insert({data, {bytes, true}});
+  return data;
+}
+
+void *DeviceCuda::blockOf(const void *data, int64_t &bytes) const {
+  auto next = blocks.upper_bound(const_cast<void *>(data));
+  if (next == blocks.begin())
+    return nullptr;
+  auto [base, block] = *std::prev(next);
+  bytes = block.bytes;
+  return static_cast<const char *>(data) < static_cast<char *>(base) + bytes
+             ? base
+             : nullptr;
+}
+
+Status DeviceCuda::allocate(int64_t bytes, void *&data) {
+  Scope scope(*this);
+  if (source.take && bytes >= leastBlock && !isCapturing()) {
+    if ((data = takeBlock(bytes)))
+      return {};
+    log(name + ": no memory from the communication library for " +
+        std::to_string(bytes) + " bytes, buffers will be copied");
+    Source gone;
+    std::swap(source.take, gone.take);
+  }
+  cuda::Address address = 0;
+  size_t size = bytes > 0 ? bytes : 1;
+  cuda::Result result = api->cuMemAllocAsync(&address, size, stream);
+  if (result == cuda::errorOutOfMemory && !blocks.empty() && !isCapturing()) {
+    // Blocks that nobody uses can be given back, once no work uses them.
+    if (Status status = finish([] { return Status(); }); status.failed())
+      return status;
+    dropSource();
+    result = api->cuMemAllocAsync(&address, size, stream);
+  }
+  if (result)
+    return failure("cuMemAllocAsync", result);
+  data = reinterpret_cast<void *>(address);
+  return {};
+}
+
+void DeviceCuda::free(void *data) {
+  auto block = blocks.find(data);
+  if (block != blocks.end()) {
+    block->second.used = false;
+    return;
+  }
+  Scope scope(*this);
+  api->cuMemFreeAsync(reinterpret_cast<cuda::Address>(data), stream);
+}
+
+Status DeviceCuda::copyIn(void *data, const void *host, int64_t bytes) {
+  Scope scope(*this);
+  TRY(cuMemcpyHtoDAsync, reinterpret_cast<cuda::Address>(data), host, bytes,
+      stream);
+  return finish([] { return Status(); });
+}
+
+Status DeviceCuda::copyOut(void *host, const void *data, int64_t bytes) {
+  Scope scope(*this);
+  TRY(cuMemcpyDtoHAsync, host, reinterpret_cast<cuda::Address>(data), bytes,
+      stream);
+  return finish([] { return Status(); });
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+bool DeviceCuda::isCapturing() const {
+  int status = 0;
+  return api->cuStreamIsCapturing(stream, &status) == cuda::success &&
+         status != 0;
+}
+
+Status DeviceCuda::findKernel(const Launch &launch, cuda::Kernel &kernel) {
+  auto known = kernels.find({launch.image, launch.kernel});
+  if (known != kernels.end()) {
+    kernel = known->second;
+    return {};
+  }
+  const std::string what = "kernel '" + launch.kernel + "': ";
+  cuda::Library &library = libraries[launch.image];
+  if (!library) {
+    // What the driver's compiler has to say about PTX.
+    char text[2048] = "";
+    int options[] = {cuda::jitErrorLog, cuda::jitErrorLogBytes};
+    void *values[] = {text, reinterpret_cast<void *>(sizeof(text))};
+    if (cuda::Result result = api->cuLibraryLoadData(
+            &library, launch.image, options, values, 2, nullptr, nullptr, 0)) {
+      libraries.erase(launch.image);
+      Status status = failure("cuLibraryLoadData", result);
+      if (result == cuda::errorNoBinaryForGpu)
+        status.message += "; the artefact was compiled for other chips";
+      if (*text)
+        status.message += "; " + std::string(text);
+      status.message = what + status.message;
+      return status;
+    }
+  }
+  if (cuda::Result result =
+          api->cuLibraryGetKernel(&kernel, library, launch.kernel.c_str())) {
+    Status status = failure("cuLibraryGetKernel", result);
+    status.message = what + status.message;
+    return status;
+  }
+  // The driver copies as many bytes as the kernel declares, whatever there is.
+  if (api->cuKernelGetParamInfo) {
+    const int64_t expected[] = {launch.addressBytes, sizeof(void *)};
+    for (size_t i = 0; i < 2; ++i) {
+      size_t offset = 0, size = 0;
+      cuda::Result result =
+          api->cuKernelGetParamInfo(kernel, i, &offset, &size);
+      if (result || static_cast<int64_t>(size) != expected[i])
+        return {FSDPRT_INVALID_ARGUMENT,
+                "launch of " + what + "parameter " + std::to_string(i) +
+                    (result ? " is missing"
+                            : " has " + std::to_string(size) + " bytes") +
+                    ", expected " + std::to_string(expected[i]) + " bytes"};
+    }
+  }
+  kernels.insert({{launch.image, launch.kernel}, kernel});
+  return {};
+}
+
+Status DeviceCuda::launch(const Launch &launch) {
+  Scope scope(*this);
+  cuda::Kernel kernel = nullptr;
+  if (Status status = findKernel(launch, kernel); status.failed())
+    return status;
+  cuda::LaunchConfig config = {};
+  config.gridX = static_cast<unsigned>(launch.blocksX);
+  config.gridY = static_cast<unsigned>(launch.blocksY);
+  config.gridZ = 1;
+  config.blockX = static_cast<unsigned>(launch.threads);
+  config.blockY = config.blockZ = 1;
+  config.stream = stream;
+  void *bucket = launch.bucket;
+  void *parameters[] = {const_cast<void *>(launch.addresses), &bucket};
+  if (cuda::Result result = api->cuLaunchKernelEx(
+          &config, reinterpret_cast<cuda::Function>(kernel), parameters,
+          nullptr)) {
+    Status status = failure("cuLaunchKernelEx", result);
+    status.message =
+        "launch of kernel '" + launch.kernel + "': " + status.message;
+    return status;
+  }
+  return {};
+}
+
+Status DeviceCuda::finish(const std::function<Status()> &check) {
+  using Clock = std::chrono::steady_clock;
+  Scope scope(*this);
+  // Whoever records a graph asks for nothing to be done now.
+  if (isCapturing())
+    return {};
+  TRY(cuEventRecord, done, stream);
+  const Clock::time_point begin = Clock::now();
+  while (true) {
+    cuda::Result result = api->cuEventQuery(done);
+    // Work that has been aborted is done too: ask in any case.
+    if (result == cuda::success)
+      return check();
+    if (result != cuda::errorNotReady)
+      return failure("cuEventQuery", result);
+    if (Status status = check(); status.failed())
+      return status;
+    // Short work is not worth a sleep, long work not worth a processor.
+    if (Clock::now() - begin > std::chrono::milliseconds(2))
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    else
+      std::this_thread::yield();
+  }
+}

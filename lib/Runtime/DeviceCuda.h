@@ -1,0 +1,102 @@
+//===- DeviceCuda.h - buffers and kernels of an NVIDIA GPU ------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_RUNTIME_DEVICECUDA_H
+#define FSDP_LIB_RUNTIME_DEVICECUDA_H
+
+#include "Cuda.h"
+#include "Device.h"
+
+#include <map>
+#include <unordered_map>
+
+namespace fsdprt {
+
+/// One GPU and one stream, on which everything that a rank asks for happens in
+/// order.
+class DeviceCuda final : public Device {
+public:
+  /// Makes the context of GPU `ordinal` current, as long as it lives. Every
+  /// function of the driver needs one, on whatever thread.
+  class Scope {
+  public:
+    explicit Scope(const DeviceCuda &device) : api(*device.api) {
+      api.cuCtxPushCurrent(device.context);
+    }
+    ~Scope() {
+      cuda::Context popped;
+      api.cuCtxPopCurrent(&popped);
+    }
+    Scope(const Scope &) = delete;
+    Scope &operator=(const Scope &) = delete;
+
+  private:
+    const cuda::Api &api;
+  };
+
+  /// Where large buffers come from instead of the driver: from a library that
+  /// can send them without a copy. They are kept when they are freed, for the
+  /// next one of their size. `take` returns null when it cannot.
+  struct Source {
+    std::function<void *(int64_t bytes)> take;
+    std::function<void(void *data)> give;
+  };
+
+  static Status create(const cuda::Api &api, int64_t ordinal, Log log,
+                       std::unique_ptr<DeviceCuda> &device);
+  ~DeviceCuda() override;
+
+  Status allocate(int64_t bytes, void *&data) override;
+  void free(void *data) override;
+  Status launch(const Launch &launch) override;
+  Status copyIn(void *data, const void *host, int64_t bytes) override;
+  Status copyOut(void *host, const void *data, int64_t bytes) override;
+  Status finish(const std::function<Status()> &check) override;
+
+  const cuda::Api &driver() const { return *api; }
+  cuda::Stream getStream() const { return stream; }
+
+  /// True while a graph is recorded instead of work being done.
+  bool isCapturing() const;
+
+  void setSource(Source source);
+
+  /// Gives back what the source has given, but for buffers in use.
+  void dropSource();
+
+  /// The block of the source that `data` points into, null if there is none.
+  void *blockOf(const void *data, int64_t &bytes) const;
+
+private:
+  DeviceCuda(const cuda::Api &api, Log log) : api(&api), log(std::move(log)) {}
+  Status open(int64_t ordinal);
+  Status failure(const char *call, cuda::Result result) const;
+  Status findKernel(const Launch &launch, cuda::Kernel &kernel);
+  void *takeBlock(int64_t bytes);
+
+  struct Block {
+    int64_t bytes;
+    bool used;
+  };
+
+  const cuda::Api *const api;
+  const Log log;
+  std::string name; ///< "device 0 (NVIDIA H100, sm_90)"
+  cuda::DeviceNumber number = -1;
+  cuda::Context context = nullptr;
+  cuda::Stream stream = nullptr;
+  cuda::Event done = nullptr;                                ///< for finish
+  std::unordered_map<const void *, cuda::Library> libraries; ///< by image
+  std::map<std::pair<const void *, std::string>, cuda::Kernel> kernels;
+  Source source;
+  std::map<void *, Block> blocks; ///< of the source
+};
+
+} // namespace fsdprt
+
+#endif // FSDP_LIB_RUNTIME_DEVICECUDA_H

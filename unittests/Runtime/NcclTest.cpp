@@ -1,0 +1,362 @@
+//===- NcclTest.cpp - what the runtime asks NCCL to do --------------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Against the recording fake of Fakes/Fake.h. Every world checks at its end
+// that nothing is alive, failures included.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeWorld.h"
+
+#include <algorithm>
+
+using namespace fsdprt::test;
+
+namespace {
+
+constexpr fsdprtStatus good = FSDPRT_SUCCESS;
+
+std::string linesWith(const std::string &record, const std::string &part) {
+  std::string result;
+  for (size_t at = 0, end; at < record.size(); at = end + 1) {
+    end = record.find('\n', at);
+    std::string line = record.substr(at, end - at);
+    if (line.find(part) != std::string::npos)
+      result += line + "\n";
+  }
+  return result;
+}
+
+} // namespace
+
+TEST(Nccl, CollectivesAndTheirMapping) {
+  FakeWorld world({2, 2});
+  world.expectStart();
+  world.expectSuccess([](fsdprtContext *context, int64_t rank) {
+    float *all = upload(context, std::vector<float>(16));
+    float mine[4] = {float(rank), 1, 2, 3};
+    EXPECT_EQ(fsdprtCopyIn(context, all + 4 * rank, mine, 16), good);
+    // In place, as packs are; all four ranks.
+    EXPECT_EQ(fsdprtAllGather(context, "gather", axesCode({0, 1}), FSDPRT_F32,
+                              4, all + 4 * rank, all),
+              good)
+        << fsdprtMessage(context);
+    EXPECT_EQ(
+        download(context, all, 16),
+        (std::vector<float>{0, 1, 2, 3, 1, 1, 2, 3, 2, 1, 2, 3, 3, 1, 2, 3}));
+    // Ranks 0, 1 and ranks 2, 3.
+    float *row = upload(context, std::vector<float>(8));
+    EXPECT_EQ(fsdprtReduceScatter(context, "reduce", axesCode({1}), FSDPRT_F32,
+                                  8, FSDPRT_AVG, 0, 0, all, row),
+              good)
+        << fsdprtMessage(context);
+    EXPECT_EQ(download(context, row, 8)[0], rank % 2 == 0 ? 0 : 2);
+    // Ranks 0, 2 and ranks 1, 3, with the multiplier in bf16.
+    EXPECT_EQ(fsdprtAllReduce(context, "epilogue", axesCode({0}), FSDPRT_BF16,
+                              8, FSDPRT_PREMUL, 0.3, 0, row, row),
+              good)
+        << fsdprtMessage(context);
+    EXPECT_EQ(fsdprtAllReduce(context, "epilogue", axesCode({0}), FSDPRT_F32, 8,
+                              FSDPRT_SUM, 0, 0, all, row),
+              good);
+    EXPECT_EQ(fsdprtAllGather(context, "bytes", axesCode({1}), FSDPRT_BYTES, 16,
+                              row, all),
+              good);
+    // A group of one: nothing is multiplied by 1/1.
+    EXPECT_EQ(fsdprtReduceScatter(context, "alone", 0, FSDPRT_F64, 2,
+                                  FSDPRT_AVG, 0, 0, all, row),
+              good)
+        << fsdprtMessage(context);
+    // The multiplier is told to NCCL once.
+    EXPECT_EQ(fsdprtAllReduce(context, "epilogue", axesCode({0}), FSDPRT_BF16,
+                              8, FSDPRT_PREMUL, 0.3, 0, row, row),
+              good);
+    return fsdprtFree(context, row);
+  });
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(linesWith(world.record(rank), "nccl"),
+              "ncclAllGather 4 x f32 of 4 in place\n"
+              "ncclReduceScatter 8 x f32 avg of 2\n"
+              "ncclAllReduce 8 x bf16 premul 0.30078125 of 2 in place\n"
+              "ncclAllReduce 8 x f32 sum of 2\n"
+              "ncclAllGather 16 x bytes of 2\n"
+              "ncclReduceScatter 2 x f64 sum of 1\n"
+              "ncclAllReduce 8 x bf16 premul 0.30078125 of 2 in place\n");
+    // All that a rank did is what every other one did.
+    EXPECT_EQ(world.record(rank), world.record(0));
+  }
+  EXPECT_EQ(world.log(), std::vector<std::string>());
+}
+
+TEST(Nccl, EmptyBucketIsNoCall) {
+  FakeWorld world({2});
+  world.expectStart();
+  EXPECT_EQ(
+      fsdprtAllGather(world[0], "none", 1, FSDPRT_BYTES, 0, nullptr, nullptr),
+      good);
+  EXPECT_EQ(linesWith(world.record(0), "nccl"), "");
+}
+
+TEST(Nccl, AccumulateIsRefusedByName) {
+  FakeWorld world({2});
+  world.expectStart();
+  std::vector<fsdprtStatus> statuses =
+      world.run([](fsdprtContext *context, int64_t) {
+        float *data = upload(context, {1, 2, 3, 4});
+        // It means nothing for f32.
+        EXPECT_EQ(fsdprtAllReduce(context, "wide", 1, FSDPRT_F32, 4, FSDPRT_SUM,
+                                  0, 1, data, data),
+                  good)
+            << fsdprtMessage(context);
+        return fsdprtAllReduce(context, "grads", 1, FSDPRT_BF16, 4, FSDPRT_SUM,
+                               0, 1, data, data);
+      });
+  for (int64_t rank = 0; rank < 2; ++rank)
+    if (statuses[rank] == FSDPRT_INVALID_ARGUMENT)
+      EXPECT_EQ(world.message(rank),
+                "call 2, all_reduce of bucket 'grads', 4 x bf16, sum, "
+                "accumulate f32: nccl adds in the dtype of the wire, expected "
+                "a program without accumulate f32");
+    else // the other one has told it
+      EXPECT_EQ(statuses[rank], FSDPRT_ABORTED);
+}
+
+TEST(Nccl, SlicesOffTheSixteenBytesAreNoted) {
+  FakeWorld world({2});
+  world.expectStart();
+  for (int repeat = 0; repeat < 2; ++repeat)
+    world.expectSuccess([](fsdprtContext *context, int64_t) {
+      float *send = upload(context, {1, 2, 3}),
+            *all = upload(context, std::vector<float>(6));
+      return fsdprtAllGather(context, "odd", 1, FSDPRT_F32, 3, send, all);
+    });
+  EXPECT_EQ(world.log(),
+            (std::vector<std::string>{
+                "rank 0: bucket 'odd': all_gather of 12 bytes per rank, slices "
+                "are not aligned to 16 bytes and move slowly"}));
+}
+
+//===----------------------------------------------------------------------===//
+// Registered memory
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A step with one large bucket, which is freed again.
+fsdprtStatus largeStep(fsdprtContext *context, int64_t rank) {
+  const int64_t count = 1 << 19;
+  void *all = nullptr;
+  if (fsdprtStatus status = fsdprtAlloc(context, 2 * 4 * count, &all))
+    return status;
+  if (fsdprtStatus status =
+          fsdprtAllGather(context, "large", 1, FSDPRT_F32, count,
+                          static_cast<float *>(all) + rank * count, all))
+    return status;
+  return fsdprtFree(context, all);
+}
+
+} // namespace
+
+TEST(NcclMemory, LargeBuffersAreRegisteredAndKept) {
+  FakeWorld world({2});
+  world.expectStart();
+  world.expectSuccess(largeStep);
+  EXPECT_EQ(fakes().alive(), "2 blocks, 2 communicators, 2 contexts, 4 events, "
+                             "2 registrations, 2 streams");
+  world.expectSuccess(largeStep);
+  EXPECT_EQ(fakes().alive().substr(0, 8), "2 blocks");
+  EXPECT_EQ(linesWith(world.record(0), "alloc"), "");
+}
+
+TEST(NcclMemory, WithoutItTheDriverAllocates) {
+  FakeWorld world({2});
+  world.expectStart();
+  fakes().fail("ncclMemAlloc", 1, 1);
+  world.expectSuccess(largeStep);
+  ASSERT_EQ(world.log().size(), 1u);
+  EXPECT_NE(world.log()[0].find("no memory from the communication library for "
+                                "4194304 bytes, buffers will be copied"),
+            std::string::npos);
+}
+
+TEST(NcclMemory, RegistrationThatFailsIsNoted) {
+  FakeWorld world({2});
+  world.expectStart();
+  fakes().fail("ncclCommRegister", 1, 5);
+  world.expectSuccess(largeStep);
+  ASSERT_EQ(world.log().size(), 1u);
+  EXPECT_NE(world.log()[0].find("bucket 'large': NCCL does not register its "
+                                "buffers, they will be copied"),
+            std::string::npos);
+}
+
+// Blocks that nobody uses are given back before memory is said to be out.
+TEST(NcclMemory, KeptBlocksAreNoReasonToBeOutOfMemory) {
+  FakeWorld world({1});
+  world.expectStart();
+  void *data = nullptr;
+  ASSERT_EQ(fsdprtAlloc(world[0], 8 << 20, &data), good);
+  ASSERT_EQ(fsdprtFree(world[0], data), good);
+  fakes().fail("cuMemAllocAsync", 1, fsdprt::cuda::errorOutOfMemory);
+  ASSERT_EQ(fsdprtAlloc(world[0], 4096, &data), good) << world.message(0);
+  EXPECT_EQ(fakes().alive().find("blocks"), std::string::npos);
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+TEST(NcclFailure, RankThatDoesNotComeIsNamed) {
+  FakeWorld world({4});
+  world.timeoutSeconds = 1;
+  world.expectStart();
+  std::vector<fsdprtStatus> statuses =
+      world.run([](fsdprtContext *context, int64_t rank) {
+        return fsdprtRun(
+            context,
+            [](fsdprtContext *context, void *const *arguments, void *const *) {
+              float *data = upload(context, {1, 2, 3, 4});
+              fsdprtStatus status =
+                  fsdprtAllReduce(context, "first", 1, FSDPRT_F32, 4,
+                                  FSDPRT_SUM, 0, 0, data, data);
+              if (arguments) // rank 2 has something else to do
+                while (!fsdprtWorldStatus(context, nullptr, 0))
+                  std::this_thread::yield();
+              if (status == good)
+                status = fsdprtAllReduce(context, "second", 1, FSDPRT_F32, 4,
+                                         FSDPRT_AVG, 0, 0, data, data);
+              return status ? status : fsdprtFree(context, data);
+            },
+            rank == 2 ? reinterpret_cast<void *const *>(context) : nullptr,
+            nullptr);
+      });
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(statuses[rank], FSDPRT_TIMEOUT) << rank;
+    EXPECT_EQ(world.message(rank),
+              "timeout: no end of a collective after 1 s: ranks 0, 1, 3: "
+              "waiting in call 2, all_reduce of bucket 'second', 4 x f32, avg, "
+              "over grid axes [0]; rank 2: not in a collective, last was call "
+              "1, all_reduce of bucket 'first', 4 x f32, sum");
+    EXPECT_EQ(fsdprtFailedFirst(world[rank]), rank == 0);
+  }
+}
+
+// Nobody notices counts that differ but the clock.
+TEST(NcclFailure, CountsThatDiffer) {
+  FakeWorld world({2});
+  world.timeoutSeconds = 0.5;
+  world.expectStart();
+  std::vector<fsdprtStatus> statuses =
+      world.run([](fsdprtContext *context, int64_t rank) {
+        float *data = upload(context, {1, 2, 3, 4});
+        if (fsdprtStatus status =
+                fsdprtAllReduce(context, "b", 1, FSDPRT_F32, rank == 0 ? 4 : 2,
+                                FSDPRT_SUM, 0, 0, data, data))
+          return status;
+        while (!fsdprtWorldStatus(context, nullptr, 0))
+          std::this_thread::yield();
+        return fsdprtAlloc(context, 8, nullptr);
+      });
+  char text[500];
+  EXPECT_EQ(fsdprtWorldStatus(world[1], text, sizeof(text)), FSDPRT_TIMEOUT);
+  EXPECT_STREQ(text, "timeout: no end of a collective after 0.5 s: rank 0: "
+                     "waiting in call 1, all_reduce of bucket 'b', 4 x f32, "
+                     "sum, over grid axes [0]; rank 1: waiting in call 1, "
+                     "all_reduce of bucket 'b', 2 x f32, sum, over grid axes "
+                     "[0]");
+}
+
+TEST(NcclFailure, RemoteErrorReachesEveryRank) {
+  FakeWorld world({3});
+  world.expectStart();
+  std::vector<fsdprtStatus> statuses = world.run([](fsdprtContext *context,
+                                                    int64_t rank) {
+    float *data = upload(context, {1, 2, 3, 4});
+    if (rank == 1) {
+      fakes().setAsyncError(fsdprt::nccl::remoteError);
+      while (!fsdprtWorldStatus(context, nullptr, 0))
+        std::this_thread::yield();
+    }
+    return fsdprtRun(
+        context,
+        [](fsdprtContext *context, void *const *arguments, void *const *) {
+          return fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0,
+                                 0, arguments, const_cast<void **>(arguments));
+        },
+        reinterpret_cast<void *const *>(data), nullptr);
+  });
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    EXPECT_NE(statuses[rank], good) << rank;
+    EXPECT_NE(world.message(rank).find(
+                  "remote process exited or there was a network error (the "
+                  "fake says so)"),
+              std::string::npos)
+        << world.message(rank);
+  }
+}
+
+TEST(NcclFailure, CallThatFails) {
+  FakeWorld world({1});
+  world.expectStart();
+  fakes().fail("ncclAllReduce", 1, 3);
+  float *data = upload(world[0], {1, 2, 3, 4});
+  EXPECT_EQ(fsdprtAllReduce(world[0], "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
+                            data, data),
+            FSDPRT_DEVICE_ERROR);
+  EXPECT_EQ(world.message(0),
+            "call 1, all_reduce of bucket 'b', 4 x f32, sum: ncclAllReduce: "
+            "some error (the fake says so)");
+}
+
+TEST(NcclFailure, InitialisationThatFailsOnOneRank) {
+  FakeWorld world({3});
+  fakes().fail("ncclCommInitRankConfig", 2, 3);
+  std::vector<fsdprtStatus> statuses = world.start();
+  // The others wait for it no longer than it takes to be told.
+  EXPECT_EQ(std::count(statuses.begin(), statuses.end(), FSDPRT_DEVICE_ERROR),
+            1);
+  EXPECT_EQ(std::count(statuses.begin(), statuses.end(), FSDPRT_ABORTED), 2);
+  for (int64_t rank = 0; rank < 3; ++rank)
+    EXPECT_NE(world.message(rank).find("ncclCommInitRankConfig: some error"),
+              std::string::npos)
+        << world.message(rank);
+}
+
+TEST(NcclFailure, CommunicatorOfAGroupIsNotMade) {
+  FakeWorld world({2, 2});
+  world.timeoutSeconds = 0.5;
+  world.expectStart();
+  // Rank 3 does not take part in what is a call of all ranks.
+  world.run([](fsdprtContext *context, int64_t rank) {
+    float *data = upload(context, {1, 2, 3, 4});
+    if (rank == 3)
+      while (!fsdprtWorldStatus(context, nullptr, 0))
+        std::this_thread::yield();
+    return fsdprtAllReduce(context, "b", axesCode({0}), FSDPRT_F32, 4,
+                           FSDPRT_SUM, 0, 0, data, data);
+  });
+  EXPECT_NE(world.message(0).find("timeout: no end of the making of a "
+                                  "communicator after 0.5 s"),
+            std::string::npos)
+      << world.message(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+TEST(NcclGraph, CollectivesCanBeCaptured) {
+  FakeWorld world({2});
+  world.expectStart();
+  world.expectSuccess(largeStep); // groups and memory are made before
+  fakes().setCapturing(true);
+  world.expectSuccess([](fsdprtContext *context, int64_t rank) {
+    return largeStep(context, rank);
+  });
+  fakes().setCapturing(false);
+}
