@@ -319,8 +319,9 @@ void TcpChannel::write(Peer &peer) {
     ssize_t sent = ::send(peer.socket.get(), peer.out.data(), peer.out.size(),
                           MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) {
+      // Perhaps its goodbye has come: read() finds out.
       if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-        lose(peer, errorText());
+        peer.out.clear();
       return;
     }
     peer.out.erase(0, sent);
@@ -339,17 +340,18 @@ void TcpChannel::enqueue(const Frame &frame, const char *data) {
 
 void TcpChannel::read(Peer &peer) {
   char buffer[1 << 16];
-  while (!peer.left) {
+  std::string end; // why the connection is over, if it is
+  while (!peer.left && end.empty()) {
     ssize_t got =
         ::recv(peer.socket.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
-    if (got < 0) {
-      if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-        lose(peer, errorText());
-      break;
-    }
     if (got == 0)
-      lose(peer, "its connection is closed");
-    peer.in.append(buffer, got);
+      end = "its connection is closed";
+    else if (got > 0)
+      peer.in.append(buffer, got);
+    else if (errno == EAGAIN || errno == EWOULDBLOCK)
+      break;
+    else if (errno != EINTR)
+      end = errorText();
   }
   size_t at = 0;
   Frame frame;
@@ -373,6 +375,8 @@ void TcpChannel::read(Peer &peer) {
     at += sizeof(frame) + frame.bytes;
   }
   peer.in.erase(0, at);
+  if (!end.empty())
+    lose(peer, end);
 }
 
 Status TcpChannel::send(int64_t to, const std::string &message) {

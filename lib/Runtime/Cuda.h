@@ -43,6 +43,7 @@ struct LaunchConfig {
 
 enum : Result {
   success = 0,
+  errorInvalidValue = 1,
   errorOutOfMemory = 2,
   errorNoBinaryForGpu = 209,
   errorNotFound = 500,

@@ -242,6 +242,9 @@ Status DeviceCuda::findKernel(const Launch &launch, cuda::Kernel &kernel) {
       size_t offset = 0, size = 0;
       cuda::Result result =
           api->cuKernelGetParamInfo(kernel, i, &offset, &size);
+      // Of some images the driver cannot tell.
+      if (result && result != cuda::errorInvalidValue)
+        break;
       if (result || static_cast<int64_t>(size) != expected[i])
         return {FSDPRT_INVALID_ARGUMENT,
                 "launch of " + what + "parameter " + std::to_string(i) +

@@ -18,20 +18,12 @@
 
 #include "DynamicLibrary.h"
 
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 
 using namespace fsdprt;
+using namespace fsdprt::nvtx;
 
 namespace {
-
-using Slot = void (*)();
-
-/// Indices of NVTX's core functions.
-enum { coreRangePushA = 9, coreRangePop = 11, coreSlots = 16 };
-enum : int { moduleCore = 1 };
-enum : uint32_t { tableCallbacks = 1, tableVersion = 3 };
 
 Slot slots[coreSlots];
 Slot *slotAddresses[coreSlots + 1]; ///< a null ends the table
@@ -46,16 +38,8 @@ int getModuleFunctionTable(int module, Slot ***table, unsigned *size) {
   return 1;
 }
 
-const struct {
-  size_t bytes;
-  int (*get)(int, Slot ***, unsigned *);
-} callbacks = {sizeof(callbacks), getModuleFunctionTable};
-
-const struct {
-  size_t bytes;
-  uint32_t version, reserved;
-  void (*setInjectionVersion)(uint32_t);
-} version = {sizeof(version), 3, 0, [](uint32_t) {}};
+const Callbacks callbacks = {sizeof(callbacks), getModuleFunctionTable};
+const Version version = {sizeof(version), 3, 0, [](uint32_t) {}};
 
 const void *getExportTable(uint32_t id) {
   if (id == tableCallbacks)

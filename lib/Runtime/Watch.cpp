@@ -63,6 +63,7 @@ Watch::~Watch() {
 }
 
 void Watch::close() {
+  closing = true;
   if (!failed())
     channel->close();
 }
@@ -79,7 +80,7 @@ void Watch::body() {
     std::string message;
     while (channel->receive(from, message))
       handle(from, message);
-    if (Status status = channel->status(); status.failed())
+    if (Status status = channel->status(); status.failed() && !closing)
       abort(status);
     lock.lock();
     if (stop)

@@ -26,6 +26,7 @@ inline fake::Control &fakes() {
   static fake::Control *control = [] {
     setenv("FSDPRT_LIBCUDA", FSDP_FAKE_LIBRARY, 1);
     setenv("FSDPRT_LIBNCCL", FSDP_FAKE_LIBRARY, 1);
+    setenv("NVTX_INJECTION64_PATH", FSDP_FAKE_LIBRARY, 1);
     void *library = dlopen(FSDP_FAKE_LIBRARY, RTLD_NOW);
     EXPECT_NE(library, nullptr) << dlerror();
     return reinterpret_cast<decltype(&fsdpFakeControl)>(

@@ -93,6 +93,17 @@ TEST(Nccl, CollectivesAndTheirMapping) {
   EXPECT_EQ(world.log(), std::vector<std::string>());
 }
 
+TEST(Nccl, ProfilerSeesBuckets) {
+  FakeWorld world({1});
+  world.expectStart();
+  float *data = upload(world[0], {1, 2, 3, 4});
+  for (const char *bucket : {"first", "second"})
+    EXPECT_EQ(fsdprtAllReduce(world[0], bucket, 1, FSDPRT_F32, 4, FSDPRT_SUM, 0,
+                              0, data, data),
+              good);
+  EXPECT_EQ(fakes().ranges(), "+first\n-\n+second\n-\n");
+}
+
 TEST(Nccl, EmptyBucketIsNoCall) {
   FakeWorld world({2});
   world.expectStart();

@@ -51,6 +51,9 @@ struct Control {
   /// Streams are recording a graph.
   virtual void setCapturing(bool capturing) = 0;
 
+  /// Every range of the profiler, a line each: "+name" and "-".
+  virtual std::string ranges() = 0;
+
   /// "2 buffers, 1 stream" of all that has been made and not been destroyed, ""
   /// if there is nothing.
   virtual std::string alive() = 0;

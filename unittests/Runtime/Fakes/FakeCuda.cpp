@@ -35,6 +35,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 void fake::State::reset() {
   Lock lock(mutex);
   removeFolders();
+  rangeText.clear();
   records.clear();
   faults.clear();
   kernels.clear();
@@ -66,6 +67,11 @@ void fake::State::setKernel(const char *name, KernelBody body) {
 void fake::State::setCapturing(bool now) {
   Lock lock(mutex);
   capturing = now;
+}
+
+std::string fake::State::ranges() {
+  Lock lock(mutex);
+  return rangeText;
 }
 
 std::string fake::State::alive() {

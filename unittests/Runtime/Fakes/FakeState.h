@@ -33,6 +33,7 @@ public:
   void setAsyncError(int code) override;
   void setKernel(const char *name, KernelBody body) override;
   void setCapturing(bool capturing) override;
+  std::string ranges() override;
   std::string alive() override;
 
   /// Appends to the record of a stream, and to the file that FSDP_FAKE_RECORD
@@ -53,7 +54,8 @@ public:
   std::map<int, std::string> records;
   std::map<std::string, std::pair<int, int>> faults; ///< calls to go, code
   std::map<std::string, KernelBody> kernels;
-  std::map<std::string, int> live;  ///< by kind
+  std::map<std::string, int> live; ///< by kind
+  std::string rangeText;
   std::vector<std::string> folders; ///< of NCCL ids made here
   int asyncError = 0;
   int nextStream = 0;
