@@ -107,7 +107,7 @@ private:
   Status failure;
   bool first = false;
   std::atomic<bool> hasFailed{false};
-  std::atomic<bool> closing{false}; ///< ranks may go
+  std::atomic<bool> closing{false};                 ///< ranks may go
   std::map<int64_t, std::deque<std::string>> inbox; ///< by sender
   std::vector<std::optional<std::string>> answers;  ///< to the last question
   int32_t question = 0;                             ///< its number

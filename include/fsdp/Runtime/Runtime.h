@@ -159,9 +159,9 @@ typedef struct fsdprtOptions {
   int64_t rank;
   int64_t localRank;
   /* Where the ranks of "nccl" find each other: "HOST:PORT", at which rank 0
-   * listens, or "file:PATH", in a folder that all of them see and at a path that
-   * no other run has used. Null: by MPI if the process was started by it, else
-   * the port after MASTER_PORT at MASTER_ADDR. */
+   * listens, or "file:PATH", in a folder that all of them see and at a path
+   * that no other run has used. Null: by MPI if the process was started by it,
+   * else the port after MASTER_PORT at MASTER_ADDR. */
   const char *rendezvous;
 } fsdprtOptions;
 
@@ -180,8 +180,8 @@ FSDPRT_EXPORT fsdprtStatus fsdprtCreateLocal(const fsdprtOptions *options,
 /* Creates the rank that this process is, in a world of as many processes as the
  * grid has ranks. With "mpi" the program has been started by mpirun or the
  * like; MPI is initialised if it was not, and then finalised at the end of the
- * process. With "nccl" the device is "cuda". The context may be null afterwards only on failure, whose sentence
- * is written as by fsdprtCreateLocal. */
+ * process. With "nccl" the device is "cuda". The context may be null afterwards
+ * only on failure, whose sentence is written as by fsdprtCreateLocal. */
 FSDPRT_EXPORT fsdprtStatus fsdprtCreateRank(const fsdprtOptions *options,
                                             fsdprtContext **context,
                                             char *message, int64_t messageSize);
