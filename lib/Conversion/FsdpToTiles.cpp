@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Conversion/GpuChip.h"
 #include "fsdp/Conversion/Passes.h"
 
 #include "RuntimeCalls.h"
@@ -49,8 +50,10 @@ namespace {
 /// Lowers the local ops of one module.
 class TileLowering {
 public:
-  TileLowering(ModuleOp module, const FsdpToTilesPassOptions &options)
-      : module(module), options(options) {}
+  /// With target=cuda, `chip` is the one that `options` name.
+  TileLowering(ModuleOp module, const FsdpToTilesPassOptions &options,
+               const GpuChip *chip)
+      : module(module), options(options), chip(chip) {}
 
   LogicalResult lower(BucketUserOpInterface op);
 
@@ -76,6 +79,7 @@ private:
 
   ModuleOp module;
   const FsdpToTilesPassOptions &options;
+  const GpuChip *chip;
   SymbolTableCollection symbolTables;
   llvm::StringMap<LLVM::LLVMFuncOp> functions; ///< by name, shared by ops
   gpu::GPUModuleOp gpuModule;
@@ -263,7 +267,8 @@ void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
   if (!emulate)
     parent = getOrCreateGpuModule();
   LLVM::GlobalOp table = createTable(parent, op, plan, kKernelAddressSpace);
-  TileKernel kernel = {getCodeName(op), local.function, plan, emulate};
+  TileKernel kernel = {getCodeName(op), local.function, plan, emulate,
+                       chip && chip->hasProgrammaticLaunch()};
   OpBuilder atEnd = OpBuilder::atBlockEnd(&parent->getRegion(0).front());
   LLVM::LLVMFuncOp callee =
       kernel.build(atEnd, op.getLoc(), table, members.size());
@@ -332,6 +337,31 @@ LogicalResult TileLowering::lower(BucketUserOpInterface op) {
   return success();
 }
 
+/// The chip of `options`, whose features are written where none were given.
+/// Null after a diagnostic.
+static const GpuChip *checkChip(ModuleOp module,
+                                FsdpToTilesPassOptions &options) {
+  const GpuChip *chip = GpuChip::lookup(options.chip);
+  if (!chip) {
+    module.emitError("no kernels for chip '")
+        << options.chip << "', expected one of " << GpuChip::listNames();
+    return nullptr;
+  }
+  const std::string oldest = chip->getFeatures();
+  if (options.features.empty())
+    options.features = oldest;
+  StringRef version = options.features;
+  unsigned number;
+  if (!version.consume_front("+ptx") || version.getAsInteger(10, number) ||
+      number < chip->ptxVersion) {
+    module.emitError("kernels for chip '")
+        << chip->name << "' have the features '" << options.features
+        << "', expected '" << oldest << "' or a later version of PTX";
+    return nullptr;
+  }
+  return chip;
+}
+
 void FsdpToTilesPass::runOnOperation() {
   SmallVector<BucketUserOpInterface> ops;
   WalkResult walk = getOperation().walk([&](BucketUserOpInterface op) {
@@ -348,7 +378,13 @@ void FsdpToTilesPass::runOnOperation() {
   if (walk.wasInterrupted())
     return signalPassFailure();
   FsdpToTilesPassOptions options = {target, chip, features, printPlan};
-  TileLowering lowering(getOperation(), options);
+  const GpuChip *gpuChip = nullptr;
+  if (target == TileTarget::Cuda) {
+    gpuChip = checkChip(getOperation(), options);
+    if (!gpuChip)
+      return signalPassFailure();
+  }
+  TileLowering lowering(getOperation(), options, gpuChip);
   for (BucketUserOpInterface op : ops)
     if (failed(lowering.lower(op)))
       return signalPassFailure();

@@ -548,9 +548,10 @@ LLVM::LLVMFuncOp GpuTileBuilder::build(LLVM::GlobalOp table, int64_t members) {
     Value row = NVVM::BlockIdYOp::create(b, i32);
     thread = NVVM::ThreadIdXOp::create(b, i32);
     // Harmless unless the launch asks to overlap with the kernel before.
-    NVVM::GriddepcontrolOp::create(
-        b, NVVM::GridDepActionKindAttr::get(context,
-                                            NVVM::GridDepActionKind::wait));
+    if (kernel.waits)
+      NVVM::GriddepcontrolOp::create(
+          b, NVVM::GridDepActionKindAttr::get(context,
+                                              NVVM::GridDepActionKind::wait));
     tiles = LLVM::AddressOfOp::create(b, table);
     buildBody(widen(block), widen(row));
   }

@@ -31,6 +31,7 @@ struct TileKernel {
   TileFunction function;
   const TilePlan &plan;
   bool emulate;
+  bool waits; ///< for the kernel in front of it, on chips that do not by nature
 
   /// Addresses in the parameter.
   int64_t numAddresses(int64_t numMembers) const {

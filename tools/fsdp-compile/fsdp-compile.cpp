@@ -17,6 +17,7 @@
 #include "Header.h"
 #include "MachineCode.h"
 
+#include "fsdp/Conversion/GpuChip.h"
 #include "fsdp/Dialect/Fsdp.h"
 #include "fsdp/Pipelines/Pipelines.h"
 
@@ -102,9 +103,6 @@ static bool hasDeclaredOps(ModuleOp module) {
       .wasInterrupted();
 }
 
-/// True for a chip that PTX 8.0 does not know.
-static bool isBlackwell(StringRef chip) { return chip.starts_with("sm_1"); }
-
 /// The CUDA toolkit, if its assembler and bundler are there: where PATH, the
 /// usual variables or the usual folder say.
 static std::string findToolkit() {
@@ -140,8 +138,6 @@ static LogicalResult lower(ModuleOp module, const Options &options,
   if (options.target == Target::Cuda && !options.emulate) {
     FsdpToCudaOptions toCuda;
     toCuda.chip = options.chip.getValue();
-    // The oldest PTX that knows the chip, so that old drivers take it.
-    toCuda.features = isBlackwell(options.chip) ? "+ptx86" : "+ptx80";
     std::string toolkit = findToolkit();
     toCuda.toolkit = toolkit;
     toCuda.format = toolkit.empty() ? "isa" : "fatbin";
@@ -202,12 +198,9 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv, "fsdp-compile: from IR to a library that fsdp-run runs\n");
 
-  unsigned chipNumber;
-  StringRef chipName = options.chip;
-  if (!chipName.consume_front("sm_") ||
-      chipName.rtrim("af").getAsInteger(10, chipNumber) || chipNumber < 80)
-    return fail("--chip: expected sm_80 or later, but it is '" + options.chip +
-                "'");
+  if (!GpuChip::lookup(options.chip))
+    return fail("--chip: expected one of " + GpuChip::listNames() +
+                ", but it is '" + options.chip + "'");
   if (options.target == Target::Cpu &&
       (options.emulate || options.chip.getNumOccurrences()))
     return fail(Twine(options.emulate ? "--emulate" : "--chip") +

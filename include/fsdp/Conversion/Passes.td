@@ -87,8 +87,9 @@ def FsdpToTilesPass : Pass<"convert-fsdp-to-tiles", "::mlir::ModuleOp"> {
                         "the kernel's body on the host"))}]>,
     Option<"chip", "chip", "std::string", "\"sm_90\"",
            "chip that the kernels are for (target=cuda)">,
-    Option<"features", "features", "std::string", "\"+ptx80\"",
-           "features of the code generator (target=cuda)">,
+    Option<"features", "features", "std::string", "",
+           "version of PTX, +ptx80 or later; by default the oldest one that "
+           "knows the chip (target=cuda)">,
     Option<"printPlan", "print-plan", "bool", "false",
            "print the tiles of every op to the standard error">,
   ];

@@ -113,9 +113,11 @@ void buildFsdpToCpuPipeline(OpPassManager &manager,
 struct FsdpToCudaOptions : PassPipelineOptions<FsdpToCudaOptions> {
   Option<std::string> chip{*this, "chip", llvm::cl::desc("chip to compile for"),
                            llvm::cl::init("sm_90")};
-  Option<std::string> features{*this, "features",
-                               llvm::cl::desc("features of the code generator"),
-                               llvm::cl::init("+ptx80")};
+  Option<std::string> features{
+      *this, "features",
+      llvm::cl::desc("version of PTX, +ptx80 or later; by default the oldest "
+                     "one that knows the chip"),
+      llvm::cl::init("")};
   Option<std::string> format{
       *this, "format",
       llvm::cl::desc("isa: PTX; bin: machine code; fatbin: both; the last two "

@@ -1,0 +1,41 @@
+//===- GpuChip.h - the GPUs that kernels are compiled for -------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_CONVERSION_GPUCHIP_H
+#define FSDP_CONVERSION_GPUCHIP_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+
+namespace mlir::fsdp {
+
+/// A chip that LLVM's code generator knows and that the kernels can run on.
+struct GpuChip {
+  StringRef name; ///< "sm_90"
+  /// The oldest version of PTX that knows the chip and has what the kernels
+  /// use, in tenths. The oldest one, so that old drivers take it.
+  unsigned ptxVersion;
+
+  /// Null if there is no chip of that name.
+  static const GpuChip *lookup(StringRef name);
+
+  /// All names, for a diagnostic.
+  static std::string listNames();
+
+  /// Whether a kernel can begin before the one in front of it has ended.
+  bool hasProgrammaticLaunch() const;
+
+  /// For the code generator: "+ptx80".
+  std::string getFeatures() const;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_CONVERSION_GPUCHIP_H
