@@ -24,6 +24,7 @@ BUILD = ROOT / "build"
 PYTHON = "/usr/bin/python3"  # the one that has Debian's NumPy
 MAX_CASES_NOT_COVERED = 0
 RANDOM_CASES = 100
+RANDOM_EMULATED_CASES = 60
 RANDOM_PROGRAMS = 120
 SHOWN_LINES_OF_A_LOG = 200
 
@@ -223,6 +224,16 @@ def cases(step):
     )
 
 
+def emulated(step):
+    """The same cases on the GPU's kernels, thread by thread on the host, and
+    other random ones."""
+    command = [PYTHON, "scripts/run-cases", "--emulate"]
+    counts = whole(step, *command, "test/cases.json")
+    return counts + whole(
+        step, *command, f"--random={RANDOM_EMULATED_CASES}", "--seed=2"
+    )
+
+
 def random_programs(step):
     """Always the same ones; then planted faults, each of which must be found."""
     command = [PYTHON, "scripts/random-programs", "--seed=1"]
@@ -245,6 +256,7 @@ STEPS = {
     "lit": (lit, "IR, tools, documentation, installation"),
     "oracle": (oracle, "the NumPy model against worked values"),
     "cases": (cases, "cases with known answers through the tools"),
+    "emulated": (emulated, "the cases that run, on the GPU's kernels, emulated"),
     "random": (random_programs, "random programs, two levels and the oracle"),
     "sanitizers": (sanitizers, "layout and runtime under ASan, UBSan and TSan"),
     "examples": (examples, "real models on 1 to 8 ranks, bit by bit"),

@@ -34,31 +34,45 @@ def partial_sums(case):
 MAX_RANKS = 64  # of fsdp-run
 
 
+def runs_program(case):
+    """Whether the target matters: does the case run local ops?"""
+    return case["kind"] in ("layout", "chunk_cat", "concat", "unchunk", "reduce")
+
+
 class ToolFailed(Exception):
     """A tool failed where it must not; the message says how."""
 
 
+# What fsdp-compile makes of a case, all to run on the host.
+TARGETS = {
+    "cpu": ["--target=cpu"],
+    "emulate": ["--target=cuda", "--emulate"],
+}
+
+
 class ToolRunner:
-    def __init__(self, tools, keep=None):
+    def __init__(self, tools, target="cpu", keep=None):
         self.tools = Path(tools)
+        self.target = TARGETS[target]
         self.keep = keep
 
     def run(self, case):
         if self.keep:
             folder = Path(self.keep) / case["id"]
             folder.mkdir(parents=True, exist_ok=True)
-            CaseRun(case, self.tools, folder).run()
+            CaseRun(case, self.tools, self.target, folder).run()
             return
         with tempfile.TemporaryDirectory(prefix="fsdp-case-") as folder:
-            CaseRun(case, self.tools, Path(folder)).run()
+            CaseRun(case, self.tools, self.target, Path(folder)).run()
 
 
 class CaseRun:
     """One case in one folder."""
 
-    def __init__(self, case, tools, folder):
+    def __init__(self, case, tools, target, folder):
         self.case = case
         self.tools = tools
+        self.target = target
         self.folder = folder
         self.options = options_of(case)
         self.ranks = prod(case["grid"]["shape"])
@@ -110,7 +124,7 @@ class CaseRun:
 
     def compile(self, source, output, *options):
         self.succeed(
-            "fsdp-compile", source, "--target=cpu", *options, "-o", output
+            "fsdp-compile", source, *self.target, *options, "-o", output
         )
         return output
 

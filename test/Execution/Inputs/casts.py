@@ -5,7 +5,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-#   casts.py FOLDER-OF-THE-TOOLS FOLDER-TO-WORK-IN
+#   casts.py FOLDER-OF-THE-TOOLS FOLDER-TO-WORK-IN [OPTION-OF-FSDP-COMPILE...]
 
 import subprocess
 import sys
@@ -105,7 +105,8 @@ def main():
 
     (folder / "casts.mlir").write_text(text)
     subprocess.run([tools / "fsdp-compile", folder / "casts.mlir",
-                    "--opt-level=0", "-o", folder / "casts.so"], check=True)
+                    "--opt-level=0", *sys.argv[3:], "-o", folder / "casts.so"],
+                   check=True)
     failed = 0
     for name, inputs, t, expected in checks:
         tensor_file.write(folder / "in.safetensors",
