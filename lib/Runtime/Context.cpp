@@ -32,6 +32,9 @@ fsdprtContext::fsdprtContext(std::unique_ptr<Device> device,
       grid(grid), rank(rank), options(options) {}
 
 fsdprtContext::~fsdprtContext() {
+  // Work in the caller's stream may still use what goes now.
+  if (options.stream)
+    (void)device->finish([this] { return communicator->worldStatus(); });
   for (auto &[data, buffer] : buffers)
     device->free(data);
 }
@@ -158,8 +161,9 @@ fsdprtStatus fsdprtContext::run(fsdprtEntry entry, void *const *arguments,
   running = true;
   communicator->enterRun();
   fsdprtStatus code = entry(this, arguments, results);
-  // An entry gives work to the device; it has run when the work is done.
-  if (code == FSDPRT_SUCCESS && !failure.failed())
+  // An entry gives work to the device; it has run when the work is done. Who
+  // brings a stream waits for it.
+  if (code == FSDPRT_SUCCESS && !failure.failed() && !options.stream)
     if (Status status =
             device->finish([this] { return communicator->worldStatus(); });
         status.failed())

@@ -59,6 +59,9 @@ static Status readOptions(const fsdprtOptions *options, const void *contexts,
   if (device != "host" && device != "cuda")
     return invalid("there is no device '" + device +
                    "', expected host or cuda");
+  if (options->stream && device != "cuda")
+    return invalid("device '" + device +
+                   "' has no streams, expected null or device 'cuda'");
   grid.shape.assign(options->gridShape, options->gridShape + options->gridAxes);
   return {};
 }
@@ -84,7 +87,9 @@ static Status createCuda(const fsdprtOptions &options, int64_t ordinal,
   const cuda::Api *api = nullptr;
   if (std::string why = cuda::load(api); !why.empty())
     return invalid("device 'cuda' is not available: " + why);
-  return DeviceCuda::create(*api, ordinal, logOf(options), device);
+  return DeviceCuda::create(*api, ordinal,
+                            static_cast<cuda::Stream>(options.stream),
+                            logOf(options), device);
 }
 
 /// The GPU of a rank that is a process. Where each process sees one GPU alone,
@@ -127,6 +132,10 @@ Status fsdprt::createLocal(const fsdprtOptions *options,
   Grid grid;
   if (Status status = readOptions(options, contexts, grid); status.failed())
     return status;
+  if (options->stream && grid.ranks() > 1)
+    return invalid("a stream for " + std::to_string(grid.ranks()) +
+                   " ranks of one process, expected one rank: they would wait "
+                   "for each other in it");
   std::vector<std::unique_ptr<DeviceCuda>> devices(grid.ranks());
   if (wantsCuda(*options))
     for (std::unique_ptr<DeviceCuda> &device : devices)

@@ -38,9 +38,11 @@ Status DeviceCuda::failure(const char *call, cuda::Result result) const {
 // Open and close
 //===----------------------------------------------------------------------===//
 
-Status DeviceCuda::create(const cuda::Api &api, int64_t ordinal, Log log,
+Status DeviceCuda::create(const cuda::Api &api, int64_t ordinal,
+                          cuda::Stream stream, Log log,
                           std::unique_ptr<DeviceCuda> &device) {
-  std::unique_ptr<DeviceCuda> result(new DeviceCuda(api, std::move(log)));
+  std::unique_ptr<DeviceCuda> result(
+      new DeviceCuda(api, stream, std::move(log)));
   if (Status status = result->open(ordinal); status.failed())
     return status;
   device = std::move(result);
@@ -69,7 +71,8 @@ Status DeviceCuda::open(int64_t ordinal) {
             name + " cannot allocate in the order of a stream"};
   TRY(cuDevicePrimaryCtxRetain, &context, number);
   Scope scope(*this);
-  TRY(cuStreamCreate, &stream, cuda::streamNonBlocking);
+  if (ownsStream)
+    TRY(cuStreamCreate, &stream, cuda::streamNonBlocking);
   TRY(cuEventCreate, &done, cuda::eventDisableTiming);
   // Memory that has been freed stays with the process: a step allocates what
   // the one before did.
@@ -89,7 +92,7 @@ DeviceCuda::~DeviceCuda() {
       api->cuLibraryUnload(library);
     if (done)
       api->cuEventDestroy(done);
-    if (stream)
+    if (stream && ownsStream)
       api->cuStreamDestroy(stream);
   }
   api->cuDevicePrimaryCtxRelease(number);

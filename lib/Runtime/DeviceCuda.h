@@ -47,7 +47,9 @@ public:
     std::function<void(void *data)> give;
   };
 
-  static Status create(const cuda::Api &api, int64_t ordinal, Log log,
+  /// On the caller's `stream`, or on one of its own if that is null.
+  static Status create(const cuda::Api &api, int64_t ordinal,
+                       cuda::Stream stream, Log log,
                        std::unique_ptr<DeviceCuda> &device);
   ~DeviceCuda() override;
 
@@ -73,7 +75,8 @@ public:
   void *blockOf(const void *data, int64_t &bytes) const;
 
 private:
-  DeviceCuda(const cuda::Api &api, Log log) : api(&api), log(std::move(log)) {}
+  DeviceCuda(const cuda::Api &api, cuda::Stream stream, Log log)
+      : api(&api), log(std::move(log)), ownsStream(!stream), stream(stream) {}
   Status open(int64_t ordinal);
   Status failure(const char *call, cuda::Result result) const;
   Status findKernel(const Launch &launch, cuda::Kernel &kernel);
@@ -89,7 +92,8 @@ private:
   std::string name; ///< "device 0 (NVIDIA H100, sm_90)"
   cuda::DeviceNumber number = -1;
   cuda::Context context = nullptr;
-  cuda::Stream stream = nullptr;
+  const bool ownsStream;
+  cuda::Stream stream;
   cuda::Event done = nullptr;                                ///< for finish
   std::unordered_map<const void *, cuda::Library> libraries; ///< by image
   std::map<std::pair<const void *, std::string>, cuda::Kernel> kernels;

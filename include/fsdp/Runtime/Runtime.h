@@ -163,6 +163,13 @@ typedef struct fsdprtOptions {
    * that no other run has used. Null: by MPI if the process was started by it,
    * else the port after MASTER_PORT at MASTER_ADDR. */
   const char *rendezvous;
+  /* For a rank on "cuda" that is alone in its process: the CUstream on which
+   * everything happens, of the primary context of the rank's GPU. fsdprtRun
+   * then returns as soon as the stream has the work, without having waited for
+   * it, so that a graph can be captured and other work of the stream follows;
+   * fsdprtDestroy waits. What fails later, the next call says, and
+   * fsdprtWorldStatus. Null: a stream of its own, and fsdprtRun waits. */
+  void *stream;
 } fsdprtOptions;
 
 /* The FSDPRT_ABI_VERSION of the library. */
