@@ -29,6 +29,7 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/JSON.h"
@@ -145,6 +146,20 @@ LogicalResult Manifest::collectGrid() {
         return failure();
     }
   }
+  // The rank that the runtime knows is the one on that grid.
+  auto result = module.walk([&](Operation *op) {
+    FlatSymbolRefAttr name;
+    if (auto index = dyn_cast<shard::ProcessLinearIndexOp>(op))
+      name = index.getGridAttr();
+    else if (auto index = dyn_cast<shard::ProcessMultiIndexOp>(op))
+      name = index.getGridAttr();
+    auto grid =
+        name ? symbolTable.lookupNearestSymbolFrom<shard::GridOp>(op, name)
+             : shard::GridOp();
+    return WalkResult(grid ? add(op, grid.getShape()) : success());
+  });
+  if (result.wasInterrupted())
+    return failure();
   if (gridShape.empty())
     gridShape = {1};
   return success();

@@ -12,7 +12,6 @@
 
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -166,15 +165,11 @@ ArrayRef<Collectives::Use> Collectives::getUsesOfCall(Operation *callee) {
   Region &body = cast<FunctionOpInterface>(callee).getFunctionBody();
   SmallVector<Use> uses =
       getUses(llvm::to_vector(llvm::make_pointer_range(body)));
-  // First and last uses say all about the order; nested calls stay small.
+  // First uses say all about the order; nested calls stay small.
   SmallVector<Use> kept;
-  DenseMap<unsigned, unsigned> last;
-  for (auto [position, use] : llvm::enumerate(uses))
-    last[use.communicator] = position;
   DenseSet<unsigned> seen;
-  for (auto [position, use] : llvm::enumerate(uses))
-    if (seen.insert(use.communicator).second ||
-        last[use.communicator] == position)
+  for (const Use &use : uses)
+    if (seen.insert(use.communicator).second)
       kept.push_back(use);
   return usesOfFunction[callee] = std::move(kept);
 }
@@ -192,55 +187,30 @@ SmallVector<Collectives::Use> Collectives::getUses(ArrayRef<Block *> blocks) {
   return uses;
 }
 
-namespace {
-/// Where a way uses a communicator.
-struct Span {
-  unsigned first, last;
-  const Collective *firstUse;
-};
-using Spans = llvm::MapVector<unsigned, Span>;
-} // namespace
-
-/// Two communicators of which `a` uses all of the first before all of the
-/// second, and `b` the reverse.
-static std::optional<Collectives::Opposite> findOppositeSpans(const Spans &a,
-                                                              const Spans &b) {
-  for (const auto &[x, xInA] : a)
-    for (const auto &[y, yInA] : a) {
-      auto xInB = b.find(x), yInB = b.find(y);
-      if (x != y && xInA.last < yInA.first && xInB != b.end() &&
-          yInB != b.end() && yInB->second.last < xInB->second.first)
-        return Collectives::Opposite{xInA.firstUse, yInA.firstUse,
-                                     yInB->second.firstUse,
-                                     xInB->second.firstUse};
-    }
-  return std::nullopt;
-}
-
-/// Two payloads whose first uses in `a` and in `b` are in opposite orders.
-static std::optional<Collectives::Opposite>
-findOppositePayloads(ArrayRef<const Collective *> a,
-                     ArrayRef<const Collective *> b) {
-  using Key = std::pair<Attribute, TypeID>;
-  auto keyOf = [](const Collective *use) {
-    return Key(use->payload, use->op->getName().getTypeID());
-  };
+/// Two uses whose first ones in `a` and in `b` are in opposite orders. What
+/// `keyOf` maps to one key counts as one.
+static std::optional<Collectives::Opposite> findOppositeFirstUses(
+    ArrayRef<Collectives::Use> a, ArrayRef<Collectives::Use> b,
+    function_ref<std::pair<const void *, uintptr_t>(const Collectives::Use &)>
+        keyOf) {
+  using Key = std::pair<const void *, uintptr_t>;
   DenseMap<Key, std::pair<unsigned, const Collective *>> inB;
   for (auto [position, use] : llvm::enumerate(b))
-    inB.try_emplace(keyOf(use), position, use);
+    inB.try_emplace(keyOf(use), position, use.collective);
   // If any two are in opposite orders, two neighbours among the common are.
-  const Collective *before = nullptr;
+  const Collectives::Use *before = nullptr;
   DenseSet<Key> seen;
-  for (const Collective *use : a) {
+  for (const Collectives::Use &use : a) {
     auto it = inB.find(keyOf(use));
     if (it == inB.end() || !seen.insert(keyOf(use)).second)
       continue;
     if (before) {
-      auto [position, other] = inB.lookup(keyOf(before));
+      auto [position, other] = inB.lookup(keyOf(*before));
       if (it->second.first < position)
-        return Collectives::Opposite{before, use, it->second.second, other};
+        return Collectives::Opposite{before->collective, use.collective,
+                                     it->second.second, other};
     }
-    before = use;
+    before = &use;
   }
   return std::nullopt;
 }
@@ -248,24 +218,25 @@ findOppositePayloads(ArrayRef<const Collective *> a,
 std::optional<Collectives::Opposite>
 Collectives::findOpposite(ArrayRef<SmallVector<Block *>> ways,
                           bool anyPayload) {
-  SmallVector<Spans> spans;
-  SmallVector<SmallVector<const Collective *>> uses;
-  for (const SmallVector<Block *> &way : ways) {
-    Spans &ofWay = spans.emplace_back();
-    auto &usesOfWay = uses.emplace_back();
-    for (auto [position, use] : llvm::enumerate(getUses(way))) {
-      unsigned at = position;
-      Span span{at, at, use.collective};
-      ofWay.insert({use.communicator, span}).first->second.last = at;
-      usesOfWay.push_back(use.collective);
-    }
-  }
+  auto communicatorOf = [](const Use &use) {
+    return std::pair<const void *, uintptr_t>(nullptr, use.communicator);
+  };
+  auto payloadOf = [](const Use &use) {
+    TypeID kind = use.collective->op->getName().getTypeID();
+    return std::pair<const void *, uintptr_t>(
+        kind.getAsOpaquePointer(),
+        reinterpret_cast<uintptr_t>(
+            use.collective->payload.getAsOpaquePointer()));
+  };
+  SmallVector<SmallVector<Use>> uses;
+  for (const SmallVector<Block *> &way : ways)
+    uses.push_back(getUses(way));
   for (size_t i = 0; i < ways.size(); ++i)
     for (size_t j = i + 1; j < ways.size(); ++j) {
-      if (auto found = findOppositeSpans(spans[i], spans[j]))
+      if (auto found = findOppositeFirstUses(uses[i], uses[j], communicatorOf))
         return found;
       if (anyPayload)
-        if (auto found = findOppositePayloads(uses[i], uses[j]))
+        if (auto found = findOppositeFirstUses(uses[i], uses[j], payloadOf))
           return found;
     }
   return std::nullopt;

@@ -60,18 +60,18 @@ public:
     const Collective *first, *second;
     const Collective *otherFirst, *otherSecond;
   };
-  /// Looks for two communicators that are used by two ways in opposite orders:
-  /// in one always or only the first before the second, in the other the
-  /// reverse. With `anyPayload` also for two units, or members of buckets, on
+  /// One collective, and one of its communicators.
+  struct Use {
+    unsigned communicator;
+    const Collective *collective;
+  };
+  /// Looks for two communicators whose first uses by two ways are in opposite
+  /// orders. With `anyPayload` also for two units, or members of buckets, on
   /// whatever communicators. Must not be called where there is recursion.
   std::optional<Opposite> findOpposite(ArrayRef<SmallVector<Block *>> ways,
                                        bool anyPayload);
 
 private:
-  struct Use {
-    unsigned communicator;
-    const Collective *collective;
-  };
   void add(Operation *op, GridAxes &axes, SymbolTableCollection &symbolTable);
   void findIssuingFunctions();
   SmallVector<Use> getUses(ArrayRef<Block *> blocks);

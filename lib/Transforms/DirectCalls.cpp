@@ -11,7 +11,7 @@
 
 #include "fsdp/Dialect/Fsdp.h"
 
-#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -25,7 +25,7 @@ DirectCalls::DirectCalls(Operation *root, SymbolTableCollection &symbolTable) {
     // A use outside of functions, in a list of entries for example, does not
     // run anything by itself.
     if (user->getParentOfType<FunctionOpInterface>())
-      usedAsValue.insert(function);
+      usedOtherwise.insert(function);
     else
       exported.insert(function);
   };
@@ -38,13 +38,12 @@ DirectCalls::DirectCalls(Operation *root, SymbolTableCollection &symbolTable) {
     if (isa_and_nonnull<FsdpDialect>(op->getDialect()))
       return;
     SymbolRefAttr called;
-    if (auto call = dyn_cast<CallOpInterface>(op)) {
-      called = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
+    // Other dialects' calls may run their callee later or elsewhere.
+    if (auto call = dyn_cast<func::CallOp>(op)) {
+      called = call.getCalleeAttr();
       auto callee = dyn_cast_or_null<FunctionOpInterface>(
           call.resolveCallableInTable(&symbolTable));
-      if (callee && !callee.isExternal() &&
-          callee.getNumArguments() == call.getArgOperands().size() &&
-          callee.getNumResults() == op->getNumResults()) {
+      if (callee && !callee.isExternal()) {
         callees[op] = callee;
         callsOf[callee].push_back(op);
       } else {
@@ -67,5 +66,5 @@ ArrayRef<Operation *> DirectCalls::getCalls(Operation *function) const {
 bool DirectCalls::isEntry(Operation *function) const {
   auto symbol = dyn_cast<SymbolOpInterface>(function);
   return !symbol || !symbol.isPrivate() || exported.contains(function) ||
-         isUsedAsValue(function) || getCalls(function).empty();
+         hasOtherUses(function) || getCalls(function).empty();
 }

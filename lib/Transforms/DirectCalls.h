@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp {
 
-/// Direct calls between the functions below one op.
+/// Calls by `func.call` between the functions below one op.
 class DirectCalls {
 public:
   DirectCalls(Operation *root, SymbolTableCollection &symbolTable);
@@ -25,16 +25,17 @@ public:
   ArrayRef<Operation *> getCalls(Operation *function) const;
   /// True if the function may be run from outside, with any arguments.
   bool isEntry(Operation *function) const;
-  /// True if the function is used as a value, and so may run anywhere.
-  bool isUsedAsValue(Operation *function) const {
-    return usedAsValue.contains(function);
+  /// True if an op other than `func.call` names the function, which may then
+  /// run anywhere.
+  bool hasOtherUses(Operation *function) const {
+    return usedOtherwise.contains(function);
   }
 
 private:
   llvm::SetVector<Operation *> functions;
   DenseMap<Operation *, Operation *> callees;
   DenseMap<Operation *, SmallVector<Operation *>> callsOf;
-  DenseSet<Operation *> usedAsValue, exported;
+  DenseSet<Operation *> usedOtherwise, exported;
 };
 
 } // namespace mlir::fsdp

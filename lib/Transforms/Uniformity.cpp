@@ -53,6 +53,14 @@ static bool computesFromOperands(Operation *op) {
                          tensor::TensorDialect>(op->getDialect());
 }
 
+/// True if `value` is a number that the text of the program gives. Undefined
+/// values and addresses are constants too, but not the same on all ranks.
+static bool isLiteral(Value value) {
+  Attribute literal;
+  return matchPattern(value, m_Constant(&literal)) &&
+         isa_and_nonnull<IntegerAttr, FloatAttr, ElementsAttr>(literal);
+}
+
 /// The operands of `op` that decide where control flows: those of an op with
 /// regions, of its terminators, or of a branch that are not forwarded.
 static SmallVector<Value> getDeciders(Operation *op) {
@@ -127,6 +135,15 @@ Dependence GridAxes::getAll(StringRef name, ArrayRef<int64_t> shape) {
   for (Dependence axis : getGrid(name, shape).axes)
     set |= axis;
   return set;
+}
+
+bool GridAxes::numbersTheSameRanks(ArrayRef<int64_t> shape) const {
+  if (ShapedType::isDynamicShape(shape))
+    return false;
+  int64_t ranks = ShapedType::getNumElements(shape);
+  return llvm::all_of(grids, [&](const Grid &grid) {
+    return ShapedType::getNumElements(grid.shape) == ranks;
+  });
 }
 
 std::string GridAxes::describeAxes(Dependence set) const {
@@ -269,7 +286,7 @@ void Uniformity::expand(unsigned node) {
     return expandBlock(node, block);
   Value value = cast<Value>(key);
   // A constant is the same in every iteration.
-  if (matchPattern(value, m_Constant()))
+  if (isLiteral(value))
     return;
   Block *block = value.getParentBlock();
   if (isInLoopOfBlocks(block))
@@ -286,7 +303,7 @@ void Uniformity::expandBlock(unsigned node, Block *block) {
     if (isa<FunctionOpInterface>(op)) {
       for (Operation *call : calls.getCalls(op))
         addEdge(node, call->getBlock(), call);
-      if (calls.isUsedAsValue(op))
+      if (calls.hasOtherUses(op))
         nodes[node].own |= kDependsOnData;
       return;
     }
@@ -319,7 +336,7 @@ void Uniformity::expandResult(unsigned node, OpResult result) {
   Operation *op = result.getOwner();
   auto addAxes = [&](FlatSymbolRefAttr name, auto getAxes) {
     auto grid = symbolTable.lookupNearestSymbolFrom<shard::GridOp>(op, name);
-    if (!grid) {
+    if (!grid || !axes.numbersTheSameRanks(grid.getShape())) {
       nodes[node].own |= kDependsOnData;
       return;
     }
@@ -416,7 +433,7 @@ void Uniformity::expandFunctionArgument(unsigned node, BlockArgument argument) {
   unsigned index = argument.getArgNumber();
   bool isMarked = function.getArgAttr(
                       index, FsdpDialect::getUniformAttrName()) != Attribute();
-  if (calls.isUsedAsValue(function) || (calls.isEntry(function) && !isMarked))
+  if (calls.hasOtherUses(function) || (calls.isEntry(function) && !isMarked))
     nodes[node].own |= kDependsOnData;
   for (Operation *call : calls.getCalls(function))
     addEdge(node, cast<CallOpInterface>(call).getArgOperands()[index], call);
@@ -493,7 +510,9 @@ std::string Uniformity::describeSource(Key key) const {
     auto function = dyn_cast<FunctionOpInterface>(block->getParentOp());
     if (function && block->isEntryBlock())
       return "function '" + function.getName().str() +
-             "' is used as a value, so that nothing is known about its calls";
+             "' is not only called by 'func.call', so that nothing is known "
+             "about "
+             "when it runs";
     return "the order of blocks is not known: a branch leads into a loop, or "
            "nothing is known about a branch";
   }

@@ -39,7 +39,7 @@
 // `shard.process_linear_index`; axes of size 1 never matter. Everything that is
 // not known to compute its results from its operands alone is a source of data:
 // loads, arguments of entry functions without `fsdp.uniform`, external
-// functions, unknown ops.
+// functions, undefined values, unknown ops.
 //
 // Only what a question leads to is visited, so a program without control flow
 // costs nothing, whatever its size.
@@ -77,6 +77,9 @@ public:
   unsigned getNumber(StringRef name, ArrayRef<int64_t> shape) {
     return &getGrid(name, shape) - grids.begin();
   }
+  /// True if a grid of `shape` has as many ranks as all others here. Of other
+  /// ranks than those that run the program nothing is known.
+  bool numbersTheSameRanks(ArrayRef<int64_t> shape) const;
   /// "axes 0 and 1 of grid 'hsdp'".
   std::string describeAxes(Dependence set) const;
   /// "the rank's coordinate on axis 0 of grid 'dp' and data".

@@ -70,6 +70,21 @@ fsdp.unit @v on @b {
 
 // -----
 
+// The runtime knows the rank's place on one grid.
+shard.grid @a(shape = 4)
+shard.grid @b(shape = 2x2)
+// expected-note @below {{the other one is used here}}
+fsdp.unit @u on @a {
+  fsdp.param @w : tensor<3x8xf32>
+}
+func.func @negative_index_on_another_grid() -> index {
+  // expected-error @below {{is for ranks in a grid of 2x2, but the module has another grid: expected one}}
+  %i = shard.process_multi_index on @b axes = [1] : index
+  return %i : index
+}
+
+// -----
+
 shard.grid @a(shape = 4)
 fsdp.unit @u on @a {
   fsdp.param @w : tensor<8x3xf32>

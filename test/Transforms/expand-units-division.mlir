@@ -119,6 +119,20 @@ func.func @one_rank(%h: tensor<4xf16>, %f: tensor<4xf32>) -> (tensor<4xf16>, ten
 // CHECK:         fsdp.split {{.+}} @d4_reduce_f16 divide 2.000000e+00 :
 // CHECK:         chunk_cat {{.+}} @d6_reduce_f16 divide 4.000000e+00 :
 // CHECK:         fsdp.split {{.+}} @d6_reduce_f16 divide 1.500000e+00 :
+// CHECK:         chunk_cat {{.+}} @d8_reduce_f16 divide 4.000000e+00 :
+// CHECK:         fsdp.split {{.+}} @d8_reduce_f16 divide 2.000000e+00 :
+// CHECK:         chunk_cat {{.+}} @d12_reduce_f16 divide 4.000000e+00 :
+// CHECK:         fsdp.split {{.+}} @d12_reduce_f16 divide 3.000000e+00 :
+// CHECK:         chunk_cat {{.+}} @d16_reduce_f16 divide 4.000000e+00 :
+// CHECK:         fsdp.split {{.+}} @d16_reduce_f16 divide 4.000000e+00 :
+// CHECK:         chunk_cat {{.+}} @d24_reduce_f16 divide 8.000000e+00 :
+// CHECK:         fsdp.split {{.+}} @d24_reduce_f16 divide 3.000000e+00 :
+// CHECK:         chunk_cat {{.+}} @d64_reduce_f16 divide 8.000000e+00 :
+// CHECK:         fsdp.split {{.+}} @d64_reduce_f16 divide 8.000000e+00 :
+// CHECK:         chunk_cat {{.+}} @d96_reduce_f16 divide 1.600000e+01 :
+// CHECK:         fsdp.split {{.+}} @d96_reduce_f16 divide 6.000000e+00 :
+// CHECK:         chunk_cat {{.+}} @d128_reduce_f16 divide 1.600000e+01 :
+// CHECK:         fsdp.split {{.+}} @d128_reduce_f16 divide 8.000000e+00 :
 // CHECK:         chunk_cat {{.+}} @d37_reduce_f16 :
 // CHECK:         fsdp.split {{.+}} @d37_reduce_f16 divide 3.750000e+01 :
 // CHECK:         chunk_cat {{.+}} @d300_reduce_f16 divide 8.000000e+00 :
@@ -130,6 +144,13 @@ fsdp.unit @d2_u on @dp { fsdp.param @d2 : tensor<2xf16> }
 fsdp.unit @d3_u on @dp reduction sum divide_factor 3.0 { fsdp.param @d3 : tensor<2xf16> }
 fsdp.unit @d4_u on @dp divide_factor 4.0 { fsdp.param @d4 : tensor<2xf16> }
 fsdp.unit @d6_u on @dp divide_factor 6.0 { fsdp.param @d6 : tensor<2xf16> }
+fsdp.unit @d8_u on @dp divide_factor 8.0 { fsdp.param @d8 : tensor<2xf16> }
+fsdp.unit @d12_u on @dp divide_factor 12.0 { fsdp.param @d12 : tensor<2xf16> }
+fsdp.unit @d16_u on @dp divide_factor 16.0 { fsdp.param @d16 : tensor<2xf16> }
+fsdp.unit @d24_u on @dp divide_factor 24.0 { fsdp.param @d24 : tensor<2xf16> }
+fsdp.unit @d64_u on @dp divide_factor 64.0 { fsdp.param @d64 : tensor<2xf16> }
+fsdp.unit @d96_u on @dp divide_factor 96.0 { fsdp.param @d96 : tensor<2xf16> }
+fsdp.unit @d128_u on @dp divide_factor 128.0 { fsdp.param @d128 : tensor<2xf16> }
 fsdp.unit @d37_u on @dp divide_factor 37.5 { fsdp.param @d37 : tensor<2xf16> }
 fsdp.unit @d300_u on @dp divide_factor 300.0 { fsdp.param @d300 : tensor<2xf16> }
 fsdp.unit @d512_u on @dp divide_factor 512.0 { fsdp.param @d512 : tensor<2xf16> }
@@ -138,6 +159,13 @@ func.func @predivisors(%g: tensor<2xf16>) {
   %1 = fsdp.reduce_grads @d3_u[@d3](%g) : (tensor<2xf16>) -> tensor<1xf16>
   %2 = fsdp.reduce_grads @d4_u[@d4](%g) : (tensor<2xf16>) -> tensor<1xf16>
   %3 = fsdp.reduce_grads @d6_u[@d6](%g) : (tensor<2xf16>) -> tensor<1xf16>
+  %d8 = fsdp.reduce_grads @d8_u[@d8](%g) : (tensor<2xf16>) -> tensor<1xf16>
+  %d12 = fsdp.reduce_grads @d12_u[@d12](%g) : (tensor<2xf16>) -> tensor<1xf16>
+  %d16 = fsdp.reduce_grads @d16_u[@d16](%g) : (tensor<2xf16>) -> tensor<1xf16>
+  %d24 = fsdp.reduce_grads @d24_u[@d24](%g) : (tensor<2xf16>) -> tensor<1xf16>
+  %d64 = fsdp.reduce_grads @d64_u[@d64](%g) : (tensor<2xf16>) -> tensor<1xf16>
+  %d96 = fsdp.reduce_grads @d96_u[@d96](%g) : (tensor<2xf16>) -> tensor<1xf16>
+  %d128 = fsdp.reduce_grads @d128_u[@d128](%g) : (tensor<2xf16>) -> tensor<1xf16>
   %4 = fsdp.reduce_grads @d37_u[@d37](%g) : (tensor<2xf16>) -> tensor<1xf16>
   %5 = fsdp.reduce_grads @d300_u[@d300](%g) : (tensor<2xf16>) -> tensor<1xf16>
   %6 = fsdp.reduce_grads @d512_u[@d512](%g) : (tensor<2xf16>) -> tensor<1xf16>

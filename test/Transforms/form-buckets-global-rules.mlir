@@ -50,7 +50,7 @@ func.func @R5_payload(%u0: tensor<2xf32>, %u1: tensor<1xbf16>, %v0: tensor<1xf32
 // CHECK:       fsdp.bucket @u_v_gather gather @u[@a], @v[@b] : f32 align 1{{$}}
 // CHECK-NEXT:  fsdp.bucket @v_u_gather gather @v[@b], @u[@a] : f32 align 1{{$}}
 // CHECK-NOT:   fsdp.bucket
-// CHECK-LABEL: func.func @R6_no_member_twice(
+// CHECK-LABEL: func.func @negative_R6_no_member_twice(
 // CHECK-COUNT-2: fsdp.all_gather
 // CHECK-NOT:     fsdp.all_gather
 shard.grid @dp(shape = 2)
@@ -64,7 +64,7 @@ fsdp.bucket @a0 gather @u[@a] : f32 align 1 group 0
 fsdp.bucket @b0 gather @v[@b] : f32 align 1 group 1
 fsdp.bucket @b1 gather @v[@b] : f32 align 1 group 2
 fsdp.bucket @a1 gather @u[@a] : f32 align 1 group 3
-func.func @R6_no_member_twice(%a: tensor<2xf32>, %b: tensor<2xf32>)
+func.func @negative_R6_no_member_twice(%a: tensor<2xf32>, %b: tensor<2xf32>)
     -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %f0 = fsdp.concat %a into @a0 : (tensor<2xf32>) -> tensor<2xf32>
   // expected-remark @below {{Reason="formed u_v_gather", bytes=32, names="a0,b0"}}
@@ -185,10 +185,10 @@ func.func @R9_hybrid(%g: tensor<4xf32>) -> (tensor<2xf32>, tensor<1xf32>, tensor
 
 // -----
 
-// R10, R3: {a,c} needs b, and d needs a, so through the formed bucket d depends
+// R10 names what R3 refuses: {a,c} needs b, and d needs a, so through the formed bucket d depends
 // on b. The bucket stands behind b, whose first member is a later one.
 // CHECK:       fsdp.bucket @u_gather gather @u[@a, @c] : bf16 align 1
-// CHECK-LABEL: func.func @R10_depends_through_a_bucket(
+// CHECK-LABEL: func.func @negative_R10_depends_through_a_bucket(
 // CHECK:         fsdp.all_gather %{{.+}} of @b
 // CHECK:         "test.use"
 // CHECK:         fsdp.all_gather %{{.+}} of @u_gather
@@ -206,7 +206,7 @@ fsdp.bucket @a gather @u[@a] : bf16 align 1
 fsdp.bucket @b gather @u[@b] : f16 align 1
 fsdp.bucket @c gather @u[@c] : bf16 align 1
 fsdp.bucket @d gather @u[@d] : f16 align 1
-func.func @R10_depends_through_a_bucket(%s: tensor<1xbf16>, %t: tensor<1xf16>)
+func.func @negative_R10_depends_through_a_bucket(%s: tensor<1xbf16>, %t: tensor<1xf16>)
     -> (tensor<2xbf16>, tensor<2xf16>, tensor<2xbf16>, tensor<2xf16>) {
   %fa = fsdp.concat %s into @a : (tensor<1xbf16>) -> tensor<1xbf16>
   // expected-remark @below {{Reason="formed u_gather", bytes=8, names="a,c"}}
@@ -230,7 +230,28 @@ func.func @R10_depends_through_a_bucket(%s: tensor<1xbf16>, %t: tensor<1xf16>)
 
 // -----
 
-// The name of a bucket says the first and the last of its units. Names mean
+// R10: one reason, the first that applies: another kind, other axes and another
+// dtype.
+// CHECK-LABEL: func.func @negative_R10_first_reason(
+shard.grid @dp(shape = 2x2)
+fsdp.unit @u on @dp shard_axes [0] { fsdp.param @a : tensor<2xf32> }
+fsdp.unit @v on @dp shard_axes [1] { fsdp.param @b : tensor<2xbf16> }
+fsdp.bucket @a gather @u[@a] : f32 align 1 group 0
+fsdp.bucket @b reduce @v[@b] : bf16 align 1 group 1
+func.func @negative_R10_first_reason(%s: tensor<1xf32>, %g: tensor<2xbf16>) -> (tensor<2xf32>, tensor<1xbf16>) {
+  %fa = fsdp.concat %s into @a : (tensor<1xf32>) -> tensor<1xf32>
+  %ga = fsdp.all_gather %fa of @a : (tensor<1xf32>) -> tensor<2x1xf32>
+  %wa = fsdp.unchunk %ga of @a : (tensor<2x1xf32>) -> tensor<2xf32>
+  %pb = fsdp.chunk_cat %g into @b : (tensor<2xbf16>) -> tensor<2x1xbf16>
+  // expected-remark @below {{[Missed] FormBuckets | Category:fsdp | Reason=other-kind, names="a,b"}}
+  %rb = fsdp.reduce_scatter sum %pb of @b : (tensor<2x1xbf16>) -> tensor<1xbf16>
+  %sb = fsdp.split %rb of @b : (tensor<1xbf16>) -> tensor<1xbf16>
+  return %wa, %sb : tensor<2xf32>, tensor<1xbf16>
+}
+
+// -----
+
+// R10: a merged bucket is one remark. The name of a bucket says the first and the last of its units. Names mean
 // nothing to any pass.
 // CHECK:       fsdp.bucket @u_to_w_gather gather @u[@a], @v[@b], @w[@c] : f32 align 1{{$}}
 shard.grid @dp(shape = 2)

@@ -45,3 +45,12 @@
 // VECTOR negative_R4_result_needed reduce: 1 1<a 1 1<a -> {a} {b,c,d}
 // VECTOR R4_reduction_at_last reduce: k j k -> {a,c} {b}
 // VECTOR negative_R4_other_used_before reduce: k j! k -> {a} {b} {c}
+
+// R5: members as declared, units in the order of their ops; with order=execution
+// all as in the program. Neither sizes nor dtypes sort anything.
+// VECTOR R5_units_in_order_of_ops backward: 1 2 3 -> {c,b,a}
+// VECTOR R5_declared_order one-unit scope=unit backward: 1 2 3 -> {a,b,c}
+// VECTOR R5_order_of_execution one-unit scope=unit backward order=execution: 1 2 3 -> {c,b,a}
+// VECTOR negative_R5_dtypes_do_not_sort one-unit scope=unit gather=bytes: 1w 1k 1j 1w 1k -> {a,b,c,d,e}
+// VECTOR negative_R5_sizes_do_not_sort one-unit scope=unit: 3 9 1 5 -> {a,b,c,d}
+// VECTOR negative_R5_first_member_decides one-unit scope=unit backward reduce: 1k 1w 1k 1w -> {b,d} {a,c}

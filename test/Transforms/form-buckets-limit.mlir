@@ -57,7 +57,7 @@ fsdp.bucket @b gather @u[@b] : f32
 fsdp.bucket @c gather @u[@c] : f32
 fsdp.bucket @big gather @u[@big] : f32
 fsdp.bucket @d gather @u[@d] : f32
-func.func @negative_size_limit(%a: tensor<32xf32>, %b: tensor<32xf32>, %c: tensor<32xf32>,
+func.func @negative_R2_size_limit(%a: tensor<32xf32>, %b: tensor<32xf32>, %c: tensor<32xf32>,
                                %big: tensor<256xf32>, %d: tensor<4xf32>)
     -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<512xf32>, tensor<8xf32>) {
   %fa = fsdp.concat %a into @a : (tensor<32xf32>) -> tensor<32xf32>

@@ -1,18 +1,18 @@
 // RUN: fsdp-opt %s --fsdp-form-buckets --split-input-file --remarks-filter=fsdp --remark-policy=all --verify-diagnostics | FileCheck %s
 
 // One function per reason for which two neighbours in payload order stay apart;
-// negative_size_limit, with oversize, is in form-buckets-limit.mlir.
+// negative_R2_size_limit, with oversize, is in form-buckets-limit.mlir.
 
 // CHECK-LABEL: fsdp.bucket @g gather
 // CHECK:       fsdp.bucket @r reduce
-// CHECK-LABEL: func.func @negative_other_kind(
+// CHECK-LABEL: func.func @negative_R1_other_kind(
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @a : tensor<4xf32>
 }
 fsdp.bucket @g gather @u[@a] : f32 align 1 group 0
 fsdp.bucket @r reduce @u[@a] : f32 align 1 group 0
-func.func @negative_other_kind(%a: tensor<2xf32>, %d: tensor<4xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
+func.func @negative_R1_other_kind(%a: tensor<2xf32>, %d: tensor<4xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
   %f = fsdp.concat %a into @g : (tensor<2xf32>) -> tensor<2xf32>
   %g = fsdp.all_gather %f of @g : (tensor<2xf32>) -> tensor<2x2xf32>
   %w = fsdp.unchunk %g of @g : (tensor<2x2xf32>) -> tensor<4xf32>
@@ -28,7 +28,7 @@ func.func @negative_other_kind(%a: tensor<2xf32>, %d: tensor<4xf32>) -> (tensor<
 // Gathers of other blocks are left alone, even of one group.
 // CHECK:       fsdp.bucket @a gather
 // CHECK:       fsdp.bucket @b gather
-// CHECK-LABEL: func.func @negative_other_block(
+// CHECK-LABEL: func.func @negative_R1_other_block(
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @a : tensor<4xf32>
@@ -36,7 +36,7 @@ fsdp.unit @u on @dp {
 }
 fsdp.bucket @a gather @u[@a] : f32 align 1 group 0
 fsdp.bucket @b gather @u[@b] : f32 align 1 group 0
-func.func @negative_other_block(%a: tensor<2xf32>, %b: tensor<1xf32>, %c: i1) {
+func.func @negative_R1_other_block(%a: tensor<2xf32>, %b: tensor<1xf32>, %c: i1) {
   %fa = fsdp.concat %a into @a : (tensor<2xf32>) -> tensor<2xf32>
   %ga = fsdp.all_gather %fa of @a : (tensor<2xf32>) -> tensor<2x2xf32>
   %wa = fsdp.unchunk %ga of @a : (tensor<2x2xf32>) -> tensor<4xf32>
@@ -54,7 +54,7 @@ func.func @negative_other_block(%a: tensor<2xf32>, %b: tensor<1xf32>, %c: i1) {
 
 // CHECK:       fsdp.bucket @a gather
 // CHECK:       fsdp.bucket @b gather
-// CHECK-LABEL: func.func @negative_other_axes(
+// CHECK-LABEL: func.func @negative_R1_other_axes(
 shard.grid @hsdp(shape = 2x2)
 fsdp.unit @dense on @hsdp shard_axes [1] replicate_axes [0] {
   fsdp.param @a : tensor<4xf32>
@@ -64,7 +64,7 @@ fsdp.unit @experts on @hsdp shard_axes [0] replicate_axes [1] {
 }
 fsdp.bucket @a gather @dense[@a] : f32 align 1 group 0
 fsdp.bucket @b gather @experts[@b] : f32 align 1 group 0
-func.func @negative_other_axes(%a: tensor<2xf32>, %b: tensor<1xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
+func.func @negative_R1_other_axes(%a: tensor<2xf32>, %b: tensor<1xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
   %fa = fsdp.concat %a into @a : (tensor<2xf32>) -> tensor<2xf32>
   %ga = fsdp.all_gather %fa of @a : (tensor<2xf32>) -> tensor<2x2xf32>
   %wa = fsdp.unchunk %ga of @a : (tensor<2x2xf32>) -> tensor<4xf32>
@@ -80,7 +80,7 @@ func.func @negative_other_axes(%a: tensor<2xf32>, %b: tensor<1xf32>) -> (tensor<
 // A gather in another dtype than the param dtype rounds: as bytes it would not.
 // CHECK:       fsdp.bucket @a gather @u[@a] : bf16
 // CHECK:       fsdp.bucket @b gather @u[@b] : f32
-// CHECK-LABEL: func.func @negative_other_dtype(
+// CHECK-LABEL: func.func @negative_R1_other_dtype(
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @a : tensor<4xf32>
@@ -88,7 +88,7 @@ fsdp.unit @u on @dp {
 }
 fsdp.bucket @a gather @u[@a] : bf16 align 1 group 0
 fsdp.bucket @b gather @u[@b] : f32 align 1 group 0
-func.func @negative_other_dtype(%a: tensor<2xf32>, %b: tensor<1xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
+func.func @negative_R1_other_dtype(%a: tensor<2xf32>, %b: tensor<1xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
   %fa = fsdp.concat %a into @a : (tensor<2xf32>) -> tensor<2xbf16>
   %ga = fsdp.all_gather %fa of @a : (tensor<2xbf16>) -> tensor<2x2xbf16>
   %wa = fsdp.unchunk %ga of @a : (tensor<2x2xbf16>) -> tensor<4xf32>
@@ -105,7 +105,7 @@ func.func @negative_other_dtype(%a: tensor<2xf32>, %b: tensor<1xf32>) -> (tensor
 // accumulation, divide, divide of the split, an addition, the all_reduce.
 // CHECK-COUNT-9: fsdp.bucket
 // CHECK-NOT:     _reduce_
-// CHECK-LABEL: func.func @negative_other_reduction(
+// CHECK-LABEL: func.func @negative_R1_R8_other_reduction(
 // CHECK-COUNT-9: fsdp.reduce_scatter
 shard.grid @hsdp(shape = 2x2)
 fsdp.unit @u on @hsdp shard_axes [1] replicate_axes [0] {
@@ -128,7 +128,7 @@ fsdp.bucket @b5 reduce @u[@p5] : bf16 align 1 group 0
 fsdp.bucket @b6 reduce @u[@p6] : bf16 align 1 group 0
 fsdp.bucket @b7 reduce @u[@p7] : bf16 align 1 group 0
 fsdp.bucket @b8 reduce @u[@p8] : bf16 align 1 group 0
-func.func @negative_other_reduction(%g: tensor<2xbf16>, %old: tensor<1xbf16>) {
+func.func @negative_R1_R8_other_reduction(%g: tensor<2xbf16>, %old: tensor<1xbf16>) {
   %c0 = fsdp.chunk_cat %g into @b0 : (tensor<2xbf16>) -> tensor<2x1xbf16>
   %r0 = fsdp.reduce_scatter avg %c0 of @b0 : (tensor<2x1xbf16>) -> tensor<1xbf16>
   %s0 = fsdp.split %r0 of @b0 : (tensor<1xbf16>) -> tensor<1xbf16>
@@ -177,7 +177,7 @@ func.func @negative_other_reduction(%g: tensor<2xbf16>, %old: tensor<1xbf16>) {
 // stands once in what comes from one unit op.
 // CHECK:       fsdp.bucket @u_gather gather @u[@a, @b] : f32 align 1{{$}}
 // CHECK:       fsdp.bucket @u_gather_0 gather @u[@a, @b] : f32 align 1{{$}}
-// CHECK-LABEL: func.func @negative_other_unit(
+// CHECK-LABEL: func.func @negative_R6_other_unit(
 // CHECK-COUNT-2: fsdp.all_gather
 // CHECK-NOT:     fsdp.all_gather
 shard.grid @dp(shape = 2)
@@ -187,7 +187,7 @@ fsdp.unit @u on @dp {
 }
 fsdp.bucket @a gather @u[@a] : f32 align 1
 fsdp.bucket @b gather @u[@b] : f32 align 1
-func.func @negative_other_unit(%a: tensor<2xf32>, %b: tensor<1xf32>)
+func.func @negative_R6_other_unit(%a: tensor<2xf32>, %b: tensor<1xf32>)
     -> (tensor<4xf32>, tensor<2xf32>, tensor<2xf32>, tensor<4xf32>) {
   %f0 = fsdp.concat %a into @a : (tensor<2xf32>) -> tensor<2xf32>
   // expected-remark @below {{Reason="formed u_gather"}}
@@ -213,7 +213,7 @@ func.func @negative_other_unit(%a: tensor<2xf32>, %b: tensor<1xf32>)
 // item: neither merges. The others merge around it.
 // CHECK:       fsdp.bucket @a reduce @u[@a] : f32 align 1 group 0
 // CHECK:       fsdp.bucket @u_reduce_f32 reduce @u[@b, @c] : f32 align 1 group 0
-// CHECK-LABEL: func.func @negative_partial(
+// CHECK-LABEL: func.func @negative_R9_partial(
 // CHECK:         %[[R0:.+]] = fsdp.reduce_scatter avg %{{.+}} of @a
 // CHECK:         %[[R1:.+]] = fsdp.reduce_scatter avg %{{.+}} of @a
 // CHECK-NEXT:    %[[SUM:.+]] = arith.addf %[[R0]], %[[R1]]
@@ -228,7 +228,7 @@ fsdp.unit @u on @hsdp shard_axes [1] replicate_axes [0] {
 fsdp.bucket @a reduce @u[@a] : f32 align 1 group 0
 fsdp.bucket @b reduce @u[@b] : f32 align 1 group 0
 fsdp.bucket @c reduce @u[@c] : f32 align 1 group 0
-func.func @negative_partial(%a: tensor<4xf32>, %a1: tensor<4xf32>, %b: tensor<2xf32>, %c: tensor<2xf32>)
+func.func @negative_R9_partial(%a: tensor<4xf32>, %a1: tensor<4xf32>, %b: tensor<2xf32>, %c: tensor<2xf32>)
     -> (tensor<2xf32>, tensor<1xf32>, tensor<1xf32>) {
   %c0 = fsdp.chunk_cat %a into @a : (tensor<4xf32>) -> tensor<2x2xf32>
   %r0 = fsdp.reduce_scatter avg %c0 of @a : (tensor<2x2xf32>) -> tensor<2xf32>
@@ -255,7 +255,7 @@ func.func @negative_partial(%a: tensor<4xf32>, %a1: tensor<4xf32>, %b: tensor<2x
 // A flat shard that leaves the function: its type is in the signature.
 // CHECK:       fsdp.bucket @a reduce
 // CHECK:       fsdp.bucket @b reduce
-// CHECK-LABEL: func.func @negative_partial_leaves(
+// CHECK-LABEL: func.func @negative_R9_partial_leaves(
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @a : tensor<4xf32>
@@ -263,7 +263,7 @@ fsdp.unit @u on @dp {
 }
 fsdp.bucket @a reduce @u[@a] : f32 align 1 group 0
 fsdp.bucket @b reduce @u[@b] : f32 align 1 group 0
-func.func @negative_partial_leaves(%a: tensor<4xf32>, %b: tensor<2xf32>) -> (tensor<2xf32>, tensor<1xf32>) {
+func.func @negative_R9_partial_leaves(%a: tensor<4xf32>, %b: tensor<2xf32>) -> (tensor<2xf32>, tensor<1xf32>) {
   %ca = fsdp.chunk_cat %a into @a : (tensor<4xf32>) -> tensor<2x2xf32>
   %ra = fsdp.reduce_scatter avg %ca of @a : (tensor<2x2xf32>) -> tensor<2xf32>
   %cb = fsdp.chunk_cat %b into @b : (tensor<2xf32>) -> tensor<2x1xf32>
@@ -278,7 +278,7 @@ func.func @negative_partial_leaves(%a: tensor<4xf32>, %b: tensor<2xf32>) -> (ten
 // b and d need a's result: they do not join {a, c}, and are offered again.
 // CHECK:       fsdp.bucket @u_gather gather @u[@a, @c] : f32 align 1
 // CHECK:       fsdp.bucket @u_gather_0 gather @u[@b, @d] : f32 align 1
-// CHECK-LABEL: func.func @negative_depends(
+// CHECK-LABEL: func.func @negative_R3_depends(
 // CHECK:         all_gather %{{.+}} of @u_gather
 // CHECK:         "test.use"
 // CHECK:         "test.region"
@@ -294,7 +294,7 @@ fsdp.bucket @a gather @u[@a] : f32 align 1
 fsdp.bucket @b gather @u[@b] : f32 align 1
 fsdp.bucket @c gather @u[@c] : f32 align 1
 fsdp.bucket @d gather @u[@d] : f32 align 1
-func.func @negative_depends(%a: tensor<2xf32>, %b: tensor<2xf32>)
+func.func @negative_R3_depends(%a: tensor<2xf32>, %b: tensor<2xf32>)
     -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %fa = fsdp.concat %a into @a : (tensor<2xf32>) -> tensor<2xf32>
   // expected-remark @below {{Reason="formed u_gather"}}
@@ -325,7 +325,7 @@ func.func @negative_depends(%a: tensor<2xf32>, %b: tensor<2xf32>)
 // b's shard exists only after a's result was used, for something else.
 // CHECK:       fsdp.bucket @a gather
 // CHECK:       fsdp.bucket @b gather
-// CHECK-LABEL: func.func @negative_used_before(
+// CHECK-LABEL: func.func @negative_R4_used_before(
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @a : tensor<4xf32>
@@ -333,7 +333,7 @@ fsdp.unit @u on @dp {
 }
 fsdp.bucket @a gather @u[@a] : f32 align 1
 fsdp.bucket @b gather @u[@b] : f32 align 1
-func.func @negative_used_before(%a: tensor<2xf32>) -> tensor<4xf32> {
+func.func @negative_R4_used_before(%a: tensor<2xf32>) -> tensor<4xf32> {
   %fa = fsdp.concat %a into @a : (tensor<2xf32>) -> tensor<2xf32>
   %ga = fsdp.all_gather %fa of @a : (tensor<2xf32>) -> tensor<2x2xf32>
   %wa = fsdp.unchunk %ga of @a : (tensor<2x2xf32>) -> tensor<4xf32>
@@ -352,7 +352,7 @@ func.func @negative_used_before(%a: tensor<2xf32>) -> tensor<4xf32> {
 // first use of b's shard. d is in nobody's way.
 // CHECK:       fsdp.bucket @u_reduce_f32 reduce @u[@a, @d] : f32
 // CHECK:       fsdp.bucket @b reduce @u[@b] : bf16
-// CHECK-LABEL: func.func @negative_used_before_by_other(
+// CHECK-LABEL: func.func @negative_R4_used_before_by_other(
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @a : tensor<4xf32>
@@ -364,7 +364,7 @@ fsdp.bucket @a reduce @u[@a] : f32 align 1
 fsdp.bucket @b reduce @u[@b] : bf16 align 1
 fsdp.bucket @c reduce @u[@c] : f32 align 1
 fsdp.bucket @d reduce @u[@d] : f32 align 1
-func.func @negative_used_before_by_other(%g: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+func.func @negative_R4_used_before_by_other(%g: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
   %cd = fsdp.chunk_cat %g into @d : (tensor<4xf32>) -> tensor<2x2xf32>
   // expected-remark @below {{Reason=used-before, names="c,d"}}
   %rd = fsdp.reduce_scatter avg %cd of @d : (tensor<2x2xf32>) -> tensor<2xf32>
@@ -391,7 +391,7 @@ func.func @negative_used_before_by_other(%g: tensor<4xf32>) -> (tensor<2xf32>, t
 // another use than unchunk: no item of it merges.
 // CHECK:       fsdp.bucket @a gather
 // CHECK:       fsdp.bucket @b gather
-// CHECK-LABEL: func.func @negative_partial_gather(
+// CHECK-LABEL: func.func @negative_R9_partial_gather(
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @a : tensor<4xf32>
@@ -399,7 +399,7 @@ fsdp.unit @u on @dp {
 }
 fsdp.bucket @a gather @u[@a] : f32 align 1
 fsdp.bucket @b gather @u[@b] : f32 align 1
-func.func @negative_partial_gather(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+func.func @negative_R9_partial_gather(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %fa = fsdp.concat %a into @a : (tensor<2xf32>) -> tensor<2xf32>
   %ga = fsdp.all_gather %fa of @a : (tensor<2xf32>) -> tensor<2x2xf32>
   %wa = fsdp.unchunk %ga of @a : (tensor<2x2xf32>) -> tensor<4xf32>

@@ -9,12 +9,12 @@
 // VECTOR megatron_one_less cap=6 elements: 1 1 4 -> {c,b,a}
 
 // The order of issue is that of closing, unless a result is used too early.
-// VECTOR megatron_used_early cap=2 elements: 1! 1 1 1 -> {b,a} {d,c}
-// VECTOR megatron_depends cap=10 elements: 1 1<a 1 -> {a} {c,b}
+// VECTOR negative_megatron_used_early cap=2 elements: 1! 1 1 1 -> {b,a} {d,c}
+// VECTOR negative_megatron_depends cap=10 elements: 1 1<a 1 -> {a} {c,b}
 
 // The storage dtype is in the key, the group of ranks too.
-// VECTOR megatron_by_dtype cap=10 elements: 1k 1w 1k 1w -> {d,b} {c,a}
-// VECTOR megatron_by_group cap=10 elements: 1@0 1@1 1@0 -> {c,a} {b}
+// VECTOR negative_megatron_by_dtype cap=10 elements: 1k 1w 1k 1w -> {d,b} {c,a}
+// VECTOR negative_megatron_by_group cap=10 elements: 1@0 1@1 1@0 -> {c,a} {b}
 
 // Default: the larger of 4e7 elements and 1e6 per rank.
 // VECTOR megatron_default elements: 1 1 39999999 -> {c,b} {a}

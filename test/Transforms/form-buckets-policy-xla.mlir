@@ -12,20 +12,20 @@
 // VECTOR xla_not_adjacent: k j k -> {a,c} {b}
 // VECTOR xla_two_and_one: k k j k -> {a,b,d} {c}
 // VECTOR xla_alternating: k j k j -> {a,c} {b,d}
-// VECTOR xla_stops_at_dependant: 1 1<a 1 -> {a} {b,c}
+// VECTOR negative_xla_stops_at_dependant: 1 1<a 1 -> {a} {b,c}
 // VECTOR xla_starts_again: 1 1<a 1 1<a -> {a} {b,c,d}
-// VECTOR xla_chain: 1 1<a 1<b -> {a} {b} {c}
+// VECTOR negative_xla_chain: 1 1<a 1<b -> {a} {b} {c}
 
 // Reachability is looked at afresh: {a,c} needs b, so d, which needs a, cannot
 // join b.
-// VECTOR xla_fresh_reachability: k j k<b j<a -> {b} {a,c} {d}
+// VECTOR negative_xla_fresh_reachability: k j k<b j<a -> {b} {a,c} {d}
 
 // Reductions count their output, half of what gathers of this size do.
 // VECTOR xla_reductions_count_output cap=5 reduce: 5 5 1 -> {a,b} {c}
 // VECTOR xla_reductions_by_dtype reduce: k w k -> {a,c} {b}
-// VECTOR xla_other_group: 1@0 1@1 1@0 -> {a,c} {b}
+// VECTOR negative_xla_other_group: 1@0 1@1 1@0 -> {a,c} {b}
 // VECTOR xla_several_dtypes gather=bytes: k j -> {a,b}
 
 // The default is 30 MiB + 7 bytes.
 // VECTOR xla_default_limit: 3932160 3932160 1 -> {a,b,c}
-// VECTOR xla_default_limit_passed: 3932160 3932160 2 -> {a,b} {c}
+// VECTOR negative_xla_default_limit_passed: 3932160 3932160 2 -> {a,b} {c}

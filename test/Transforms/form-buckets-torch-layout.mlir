@@ -85,7 +85,7 @@ func.func @torch_rows_of_two_ranks(%a: tensor<2x4xf32>, %b: tensor<3x3xf32>, %c:
 
 // -----
 
-// torch_rows_of_four_ranks: (5,3), (7), (2049,2,2).
+// torch_rows_of_four_ranks: (5,3), (7), (2049,2,2); the same on 2 ranks and 1.
 // CHECK-LABEL: func.func @torch_rows_of_four_ranks(
 // CHECK:         fsdp.chunk_cat {{.*}} -> tensor<4x2060xf32>
 shard.grid @dp(shape = 4)
@@ -99,4 +99,61 @@ func.func @torch_rows_of_four_ranks(%a: tensor<5x3xf32>, %b: tensor<7xf32>, %c: 
   %0:3 = fsdp.reduce_grads @u[@a, @b, @c](%a, %b, %c) : (tensor<5x3xf32>, tensor<7xf32>, tensor<2049x2x2xf32>)
       -> (tensor<2x3xf32>, tensor<2xf32>, tensor<513x2x2xf32>)
   return %0#0, %0#1, %0#2 : tensor<2x3xf32>, tensor<2xf32>, tensor<513x2x2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @torch_rows_of_two_ranks_large(
+// CHECK:         fsdp.chunk_cat {{.*}} -> tensor<2x4113xf32>
+shard.grid @dp(shape = 2)
+fsdp.unit @u on @dp {
+  fsdp.param @a : tensor<5x3xf32>
+  fsdp.param @b : tensor<7xf32>
+  fsdp.param @c : tensor<2049x2x2xf32>
+}
+func.func @torch_rows_of_two_ranks_large(%a: tensor<5x3xf32>, %b: tensor<7xf32>, %c: tensor<2049x2x2xf32>)
+    -> (tensor<3x3xf32>, tensor<4xf32>, tensor<1025x2x2xf32>) {
+  %0:3 = fsdp.reduce_grads @u[@a, @b, @c](%a, %b, %c) : (tensor<5x3xf32>, tensor<7xf32>, tensor<2049x2x2xf32>)
+      -> (tensor<3x3xf32>, tensor<4xf32>, tensor<1025x2x2xf32>)
+  return %0#0, %0#1, %0#2 : tensor<3x3xf32>, tensor<4xf32>, tensor<1025x2x2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @torch_rows_of_one_rank(
+// CHECK:         fsdp.chunk_cat {{.*}} -> tensor<1x8218xf32>
+shard.grid @dp(shape = 1)
+fsdp.unit @u on @dp {
+  fsdp.param @a : tensor<5x3xf32>
+  fsdp.param @b : tensor<7xf32>
+  fsdp.param @c : tensor<2049x2x2xf32>
+}
+func.func @torch_rows_of_one_rank(%a: tensor<5x3xf32>, %b: tensor<7xf32>, %c: tensor<2049x2x2xf32>)
+    -> (tensor<5x3xf32>, tensor<7xf32>, tensor<2049x2x2xf32>) {
+  %0:3 = fsdp.reduce_grads @u[@a, @b, @c](%a, %b, %c) : (tensor<5x3xf32>, tensor<7xf32>, tensor<2049x2x2xf32>)
+      -> (tensor<5x3xf32>, tensor<7xf32>, tensor<2049x2x2xf32>)
+  return %0#0, %0#1, %0#2 : tensor<5x3xf32>, tensor<7xf32>, tensor<2049x2x2xf32>
+}
+
+// -----
+
+// torch_layout_of_128_ranks: n = 257 1 312 1 64 256 2 297, a row of 1190.
+// CHECK-LABEL: func.func @torch_layout_of_128_ranks(
+// CHECK:         fsdp.concat {{.*}} : (tensor<1x257xf32>, tensor<1xf32>, tensor<1x312xf32>, tensor<1xf32>, tensor<1x64xf32>, tensor<4x64xf32>, tensor<2xf32>, tensor<1x297xf32>) -> tensor<1190xf32>
+shard.grid @dp(shape = 128)
+fsdp.unit @u on @dp {
+  fsdp.param @p0 : tensor<17x257xf32>
+  fsdp.param @p1 : tensor<17xf32>
+  fsdp.param @p2 : tensor<64x312xf32>
+  fsdp.param @p3 : tensor<64xf32>
+  fsdp.param @p4 : tensor<64x64xf32>
+  fsdp.param @p5 : tensor<512x64xf32>
+  fsdp.param @p6 : tensor<256xf32>
+  fsdp.param @p7 : tensor<64x297xf32>
+}
+func.func @torch_layout_of_128_ranks(%p0: tensor<1x257xf32>, %p1: tensor<1xf32>, %p2: tensor<1x312xf32>, %p3: tensor<1xf32>, %p4: tensor<1x64xf32>, %p5: tensor<4x64xf32>, %p6: tensor<2xf32>, %p7: tensor<1x297xf32>) {
+  %w:8 = fsdp.unshard @u(%p0, %p1, %p2, %p3, %p4, %p5, %p6, %p7)
+      : (tensor<1x257xf32>, tensor<1xf32>, tensor<1x312xf32>, tensor<1xf32>, tensor<1x64xf32>, tensor<4x64xf32>, tensor<2xf32>, tensor<1x297xf32>)
+      -> (tensor<17x257xf32>, tensor<17xf32>, tensor<64x312xf32>, tensor<64xf32>, tensor<64x64xf32>, tensor<512x64xf32>, tensor<256xf32>, tensor<64x297xf32>)
+  return
 }

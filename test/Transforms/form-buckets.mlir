@@ -7,7 +7,7 @@
 // CHECK-LABEL: fsdp.unit @layer0
 // CHECK:       fsdp.bucket @layer0_gather gather @layer0[@norm, @wq] : bytes group 0
 // CHECK-NOT:   fsdp.bucket
-// CHECK-LABEL: func.func @gather(
+// CHECK-LABEL: func.func @R1_gather(
 // CHECK-SAME:      %[[N:.+]]: tensor<3xf32>, %[[Q:.+]]: tensor<2x3xf32>)
 // CHECK-NEXT:    %[[H:.+]] = arith.truncf %[[Q]] : tensor<2x3xf32> to tensor<2x3xbf16>
 // CHECK-NEXT:    %[[F:.+]] = fsdp.concat %[[N]], %[[H]] into @layer0_gather : (tensor<3xf32>, tensor<2x3xbf16>) -> tensor<256xi8>
@@ -15,7 +15,7 @@
 // CHECK-NEXT:    %[[W:.+]]:2 = fsdp.unchunk %[[G]] of @layer0_gather : (tensor<4x256xi8>) -> (tensor<10xf32>, tensor<8x3xbf16>)
 // CHECK-NEXT:    return %[[W]]#0, %[[W]]#1
 
-// DTYPE-LABEL: func.func @gather(
+// DTYPE-LABEL: func.func @R1_gather(
 // DTYPE-COUNT-2: fsdp.all_gather
 shard.grid @dp(shape = 4)
 fsdp.unit @layer0 on @dp precision <param = bf16, reduce = f32> {
@@ -24,7 +24,7 @@ fsdp.unit @layer0 on @dp precision <param = bf16, reduce = f32> {
 }
 fsdp.bucket @norm_gather gather @layer0[@norm] : f32 group 0
 fsdp.bucket @wq_gather gather @layer0[@wq] : bf16 group 0
-func.func @gather(%n: tensor<3xf32>, %q: tensor<2x3xf32>) -> (tensor<10xf32>, tensor<8x3xbf16>) {
+func.func @R1_gather(%n: tensor<3xf32>, %q: tensor<2x3xf32>) -> (tensor<10xf32>, tensor<8x3xbf16>) {
   %fn = fsdp.concat %n into @norm_gather : (tensor<3xf32>) -> tensor<32xf32>
   // expected-remark @below {{FormBuckets | Category:fsdp | Reason="formed layer0_gather", bytes=1024, names="norm_gather,wq_gather"}}
   %gn = fsdp.all_gather %fn of @norm_gather : (tensor<32xf32>) -> tensor<4x32xf32>
@@ -45,19 +45,19 @@ func.func @gather(%n: tensor<3xf32>, %q: tensor<2x3xf32>) -> (tensor<10xf32>, te
 // CHECK:       fsdp.bucket @u_gather gather @u[@a, @b, @c] : bf16 align 1 group 3
 // CHECK:       fsdp.bucket @u_gather_0 gather @u[@b, @t] : bytes align 1 group 4
 // CHECK-NOT:   fsdp.bucket
-// CHECK-LABEL: func.func @declaration_order(
+// CHECK-LABEL: func.func @R5_declaration_order(
 // CHECK-SAME:      %[[A:.+]]: tensor<4xbf16>, %[[B:.+]]: tensor<2xbf16>, %[[C:.+]]: tensor<1xbf16>)
 // CHECK-NEXT:    %[[F:.+]] = fsdp.concat %[[A]], %[[B]], %[[C]] into @u_gather : (tensor<4xbf16>, tensor<2xbf16>, tensor<1xbf16>) -> tensor<7xbf16>
 // CHECK-NEXT:    fsdp.all_gather
 // CHECK-NEXT:    %[[W:.+]]:3 = fsdp.unchunk
 // CHECK-NEXT:    return %[[W]]#0, %[[W]]#1, %[[W]]#2
-// CHECK-LABEL: func.func @opaque(
+// CHECK-LABEL: func.func @R1_opaque(
 // CHECK-SAME:      %[[B:.+]]: tensor<2xbf16>, %[[T:.+]]: tensor<3xi64>)
 // CHECK-NEXT:    fsdp.concat %[[B]], %[[T]] into @u_gather_0 : (tensor<2xbf16>, tensor<3xi64>) -> tensor<28xi8>
 
-// DTYPE-LABEL: func.func @declaration_order(
+// DTYPE-LABEL: func.func @R5_declaration_order(
 // DTYPE-COUNT-1: fsdp.all_gather
-// DTYPE-LABEL: func.func @opaque(
+// DTYPE-LABEL: func.func @R1_opaque(
 // DTYPE-COUNT-2: fsdp.all_gather
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
@@ -71,7 +71,7 @@ fsdp.bucket @b gather @u[@b] : bf16 align 1 group 3
 fsdp.bucket @c gather @u[@c] : bf16 align 1 group 3
 fsdp.bucket @b_again gather @u[@b] : bf16 align 1 group 4
 fsdp.bucket @t gather @u[@t] : bytes align 1 group 4
-func.func @declaration_order(%a: tensor<4xbf16>, %b: tensor<2xbf16>, %c: tensor<1xbf16>)
+func.func @R5_declaration_order(%a: tensor<4xbf16>, %b: tensor<2xbf16>, %c: tensor<1xbf16>)
     -> (tensor<8xbf16>, tensor<4xbf16>, tensor<2xbf16>) {
   %fc = fsdp.concat %c into @c : (tensor<1xbf16>) -> tensor<1xbf16>
   %gc = fsdp.all_gather %fc of @c : (tensor<1xbf16>) -> tensor<2x1xbf16>
@@ -85,7 +85,7 @@ func.func @declaration_order(%a: tensor<4xbf16>, %b: tensor<2xbf16>, %c: tensor<
   %wa = fsdp.unchunk %ga of @a : (tensor<2x4xbf16>) -> tensor<8xbf16>
   return %wa, %wb, %wc : tensor<8xbf16>, tensor<4xbf16>, tensor<2xbf16>
 }
-func.func @opaque(%b: tensor<2xbf16>, %t: tensor<3xi64>) -> (tensor<4xbf16>, tensor<6xi64>) {
+func.func @R1_opaque(%b: tensor<2xbf16>, %t: tensor<3xi64>) -> (tensor<4xbf16>, tensor<6xi64>) {
   %fb = fsdp.concat %b into @b_again : (tensor<2xbf16>) -> tensor<2xbf16>
   // expected-remark @below {{Reason="formed u_gather_0", bytes=56, names="b_again,t"}}
   // expected-remark @below {{Reason=other-block, names="c,b_again"}}
@@ -104,7 +104,7 @@ func.func @opaque(%b: tensor<2xbf16>, %t: tensor<3xi64>) -> (tensor<4xbf16>, ten
 
 // CHECK-LABEL: fsdp.bucket @u_reduce_bf16 reduce @u[@a, @b] : bf16 align 1 group 1
 // CHECK-NOT:   fsdp.bucket
-// CHECK-LABEL: func.func @reduce(
+// CHECK-LABEL: func.func @R8_reduce(
 // CHECK-SAME:      %[[A:.+]]: tensor<8xf32>, %[[B:.+]]: tensor<4xbf16>)
 // CHECK-NEXT:    %[[T:.+]] = arith.truncf %[[A]]
 // CHECK-NEXT:    %[[P:.+]] = fsdp.chunk_cat %[[T]], %[[B]] into @u_reduce_bf16 divide 2.0{{.*}} : (tensor<8xbf16>, tensor<4xbf16>) -> tensor<2x6xbf16>
@@ -121,7 +121,7 @@ fsdp.unit @u on @hsdp shard_axes [1] replicate_axes [0] {
 }
 fsdp.bucket @ra reduce @u[@a] : bf16 align 1 group 1
 fsdp.bucket @rb reduce @u[@b] : bf16 align 1 group 1
-func.func @reduce(%a: tensor<8xf32>, %b: tensor<4xbf16>) -> (tensor<4xf64>, tensor<2xbf16>) {
+func.func @R8_reduce(%a: tensor<8xf32>, %b: tensor<4xbf16>) -> (tensor<4xf64>, tensor<2xbf16>) {
   %t = arith.truncf %a : tensor<8xf32> to tensor<8xbf16>
   %pa = fsdp.chunk_cat %t into @ra divide 2.0 : (tensor<8xbf16>) -> tensor<2x4xbf16>
   // expected-remark @below {{Reason="formed u_reduce_bf16", bytes=24, names="ra,rb"}}
@@ -144,7 +144,7 @@ func.func @reduce(%a: tensor<8xf32>, %b: tensor<4xbf16>) -> (tensor<4xf64>, tens
 
 // CHECK-LABEL: fsdp.bucket @u_reduce_f32 reduce @u[@a, @c] : f32
 // CHECK:       fsdp.bucket @rb reduce @u[@b] : bf16
-// CHECK-LABEL: func.func @interleaved(
+// CHECK-LABEL: func.func @R4_interleaved(
 // CHECK-SAME:      %[[A:.+]]: tensor<8xf32>, %[[B:.+]]: tensor<4xbf16>, %[[C:.+]]: tensor<2xf32>)
 // CHECK-NEXT:    fsdp.chunk_cat %[[A]], %[[C]] into @u_reduce_f32
 // CHECK-NEXT:    fsdp.reduce_scatter avg
@@ -163,7 +163,7 @@ fsdp.unit @u on @dp {
 fsdp.bucket @ra reduce @u[@a] : f32 align 1
 fsdp.bucket @rb reduce @u[@b] : bf16 align 1
 fsdp.bucket @rc reduce @u[@c] : f32 align 1
-func.func @interleaved(%a: tensor<8xf32>, %b: tensor<4xbf16>, %c: tensor<2xf32>)
+func.func @R4_interleaved(%a: tensor<8xf32>, %b: tensor<4xbf16>, %c: tensor<2xf32>)
     -> (tensor<4xf32>, tensor<2xf32>, tensor<1xf32>) {
   %pa = fsdp.chunk_cat %a into @ra : (tensor<8xf32>) -> tensor<2x4xf32>
   // expected-remark @below {{Reason="formed u_reduce_f32", bytes=40, names="ra,rc"}}
@@ -187,10 +187,10 @@ func.func @interleaved(%a: tensor<8xf32>, %b: tensor<4xbf16>, %c: tensor<2xf32>)
 // concat that was hoisted out of the loop, and an unchunk that was sunk into a
 // branch, are no obstacle.
 
-// CHECK-LABEL: func.func @adds(
+// CHECK-LABEL: func.func @R8_adds(
 // CHECK-SAME:      %[[A:[^:]+]]: tensor<8xf32>, %[[B:[^:]+]]: tensor<4xf32>, %[[OA:[^:]+]]: tensor<4xf32>, %[[OB:[^:]+]]: tensor<2xf32>)
 // CHECK:         fsdp.split %{{.+}} of @u_reduce_f32 add(%[[OA]], %[[OB]] : tensor<4xf32>, tensor<2xf32>)
-// CHECK-LABEL: func.func @hoisted(
+// CHECK-LABEL: func.func @R4_hoisted(
 // CHECK-SAME:      %[[A:[^:]+]]: tensor<4xf32>, %[[B:[^:]+]]: tensor<2xf32>,
 // CHECK:         scf.for
 // CHECK-NEXT:      fsdp.concat %[[A]], %[[B]] into @u_gather
@@ -208,7 +208,7 @@ fsdp.bucket @ra reduce @u[@a] : f32 align 1 group 0
 fsdp.bucket @rb reduce @u[@b] : f32 align 1 group 0
 fsdp.bucket @ga gather @u[@a] : f32 align 1 group 1
 fsdp.bucket @gb gather @u[@b] : f32 align 1 group 1
-func.func @adds(%a: tensor<8xf32>, %b: tensor<4xf32>, %oa: tensor<4xf32>, %ob: tensor<2xf32>)
+func.func @R8_adds(%a: tensor<8xf32>, %b: tensor<4xf32>, %oa: tensor<4xf32>, %ob: tensor<2xf32>)
     -> (tensor<4xf32>, tensor<2xf32>) {
   %pb = fsdp.chunk_cat %b into @rb : (tensor<4xf32>) -> tensor<2x2xf32>
   %sb = fsdp.reduce_scatter avg %pb of @rb : (tensor<2x2xf32>) -> tensor<2xf32>
@@ -219,7 +219,7 @@ func.func @adds(%a: tensor<8xf32>, %b: tensor<4xf32>, %oa: tensor<4xf32>, %ob: t
   %xa = fsdp.split %sa of @ra add(%oa : tensor<4xf32>) : (tensor<4xf32>) -> tensor<4xf32>
   return %xa, %xb : tensor<4xf32>, tensor<2xf32>
 }
-func.func @hoisted(%a: tensor<4xf32>, %b: tensor<2xf32>, %n: index, %c: i1) {
+func.func @R4_hoisted(%a: tensor<4xf32>, %b: tensor<2xf32>, %n: index, %c: i1) {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %fa = fsdp.concat %a into @ga : (tensor<4xf32>) -> tensor<4xf32>

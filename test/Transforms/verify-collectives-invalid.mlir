@@ -431,7 +431,7 @@ func.func @negative_returned_rank(%s: tensor<2xf32>) {
   return
 }
 
-// expected-note @below {{function 'called_through_value' is used as a value, so that nothing is known about its calls}}
+// expected-note @below {{function 'called_through_value' is not only called by 'func.call', so that nothing is known about when it runs}}
 func.func private @called_through_value(%s: tensor<2xf32>) {
   // expected-error @below {{control flow that depends on data}}
   %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<8xf32>

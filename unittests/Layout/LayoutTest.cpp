@@ -29,6 +29,7 @@ TEST(ParamLayout, LastRanksAreShortOrEmpty) {
   EXPECT_EQ(trueExtents(3, 4), (Sizes{1, 1, 1, 0}));
   EXPECT_EQ(trueExtents(1, 4), (Sizes{1, 0, 0, 0}));
   EXPECT_EQ(trueExtents(257, 8), (Sizes{33, 33, 33, 33, 33, 33, 33, 26}));
+  EXPECT_EQ(trueExtents(33, 8), (Sizes{5, 5, 5, 5, 5, 5, 3, 0}));
   EXPECT_EQ(trueExtents(7, 1), (Sizes{7}));
   EXPECT_EQ(trueExtents(0, 4), (Sizes{0, 0, 0, 0}));
 }

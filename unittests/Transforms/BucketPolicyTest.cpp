@@ -17,6 +17,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -55,6 +56,39 @@ struct Greedy : BucketPolicy {
       else if (former.isOfKey(*bucket, item) &&
                former.check(*bucket, item) == BucketFormer::Answer::Joins)
         former.add(*bucket, item);
+  }
+};
+
+/// Closes a bucket of 40 elements or more.
+struct CloseAfterReaching : BucketPolicy {
+  std::optional<SizeLimit> fills(const BucketSize &size) const override {
+    if (size.elements < 40)
+      return std::nullopt;
+    return SizeLimit{"elements", size.elements, 40};
+  }
+};
+
+/// Backwards; an item joins where that saves time. With T(n) = (40 + n) /
+/// speed, 1.2 * max(T(a), T(b)) > T(a + b).
+struct WhereItPays : BucketPolicy {
+  void sortWalk(ArrayRef<BucketItem>,
+                MutableArrayRef<unsigned> walk) const override {
+    std::reverse(walk.begin(), walk.end());
+  }
+  void form(BucketFormer &former) const override {
+    std::optional<unsigned> bucket;
+    for (unsigned item : former.getWalk())
+      if (bucket && pays(former, *bucket, item) &&
+          former.isOfKey(*bucket, item) &&
+          former.check(*bucket, item) == BucketFormer::Answer::Joins)
+        former.add(*bucket, item);
+      else
+        bucket = former.open(item);
+  }
+  static bool pays(BucketFormer &former, unsigned bucket, unsigned item) {
+    double a = former.getSize(bucket).elements;
+    double b = former.getSizeWith(std::nullopt, item).elements;
+    return 1.2 * (40 + std::max(a, b)) > 40 + a + b;
   }
 };
 
@@ -107,8 +141,8 @@ protected:
     })mlir";
 
   /// The buckets after the pass, in order: "a,c b d". Empty if it failed.
-  std::string form(StringRef policy) {
-    auto module = parseSourceString<ModuleOp>(source, &context);
+  std::string form(StringRef policy, StringRef program = source) {
+    auto module = parseSourceString<ModuleOp>(program, &context);
     FormBucketsPassOptions options;
     options.policy = policy.str();
     PassManager manager(&context);
@@ -125,6 +159,27 @@ protected:
       }
     });
     return text;
+  }
+
+  /// Gathers of one unit in this order; that of n elements is called pn.
+  static std::string gathers(ArrayRef<int> sizes) {
+    std::string params, buckets, body;
+    for (int size : sizes) {
+      std::string n = std::to_string(size),
+                  row = std::to_string((size + 1) / 2);
+      params += "fsdp.param @p" + n + " : tensor<" + n + "xf32>\n";
+      buckets +=
+          "fsdp.bucket @b" + n + " gather @u[@p" + n + "] : f32 align 1\n";
+      body += "%s" + n + " = \"test.shard\"() : () -> tensor<" + row +
+              "xf32>\n%f" + n + " = fsdp.concat %s" + n + " into @b" + n +
+              " : (tensor<" + row + "xf32>) -> tensor<" + row + "xf32>\n%g" +
+              n + " = fsdp.all_gather %f" + n + " of @b" + n + " : (tensor<" +
+              row + "xf32>) -> tensor<2x" + row + "xf32>\n%w" + n +
+              " = fsdp.unchunk %g" + n + " of @b" + n + " : (tensor<2x" + row +
+              "xf32>) -> tensor<" + n + "xf32>\n";
+    }
+    return "shard.grid @dp(shape = 2)\nfsdp.unit @u on @dp {\n" + params +
+           "}\n" + buckets + "func.func @f() {\n" + body + "return\n}\n";
   }
 
   MLIRContext context;
@@ -148,6 +203,32 @@ TEST_F(BucketPolicyTest, SizeHook) {
 TEST_F(BucketPolicyTest, KeyHook) {
   registerAs<ByRank>("by-rank");
   EXPECT_EQ(form("by-rank"), "a,c b d");
+}
+
+TEST_F(BucketPolicyTest, OwnKeyIsTheReason) {
+  registerAs<ByRank>("by-rank");
+  remark::RemarkCategories categories;
+  categories.missed = "fsdp";
+  ASSERT_TRUE(succeeded(remark::enableOptimizationRemarks(
+      context, nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(),
+      categories, /*printAsEmitRemarks=*/true)));
+  EXPECT_EQ(form("by-rank"), "a,c b d");
+  EXPECT_NE(message.find("Reason=other-key, names=\"a,b\""), std::string::npos)
+      << message;
+}
+
+// Two rules of other systems for which there is no policy: DeepCompile's, and
+// the one by which Megatron-FSDP splits parameters outside units.
+TEST_F(BucketPolicyTest, WhereItPays) {
+  registerAs<WhereItPays>("where-it-pays");
+  EXPECT_EQ(form("where-it-pays", gathers({30, 10, 80, 2, 5})),
+            "p30 p10,p80,p2,p5");
+}
+
+TEST_F(BucketPolicyTest, CloseAfterReaching) {
+  registerAs<CloseAfterReaching>("close-after-reaching");
+  EXPECT_EQ(form("close-after-reaching", gathers({30, 20, 5, 50, 1})),
+            "p30,p20 p5,p50 p1");
 }
 
 TEST_F(BucketPolicyTest, OwnWalkCannotBreakDependencies) {

@@ -1,0 +1,160 @@
+// RUN: fsdp-opt %s --fsdp-verify-collectives --split-input-file \
+// RUN:   --allow-unregistered-dialect --verify-diagnostics
+
+// The order in which ranks first use two communicators, where they take
+// different ways. All ranks of a group take the same way here: nobody waits for
+// ever, but the orders must agree. Functions without `negative_` are accepted.
+
+shard.grid @g(shape = 2x2x2)
+fsdp.unit @a on @g shard_axes [1] { fsdp.param @wa : tensor<4xf32> }
+fsdp.unit @b on @g shard_axes [2] { fsdp.param @wb : tensor<4xf32> }
+
+func.func @negative_several_uses(%s: tensor<2xf32>) {
+  %c0 = arith.constant 0 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  // expected-note @below {{'scf.if' decides here}}
+  scf.if %first {
+    // expected-note @below {{unit 'a' is first here}}
+    %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    // expected-error @below {{of unit 'b' comes after unit 'a' here, but unit 'b' before unit 'a' in another branch of control flow that depends on the rank's coordinate on axis 0 of grid 'g', expected one order on all ranks}}
+    %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    %2 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    %3 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  } else {
+    // expected-note @below {{unit 'b' is first in the other branch}}
+    %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    // expected-note @below {{unit 'a' is second there}}
+    %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  }
+  return
+}
+
+// The same order, once in a loop and once unrolled.
+func.func @loop_and_unrolled(%s: tensor<2xf32>, %n: index {fsdp.uniform}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  scf.if %first {
+    scf.for %k = %c0 to %n step %c1 {
+      %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+      %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    }
+  } else {
+    %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    %2 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    %3 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  }
+  return
+}
+
+func.func @negative_orders_of_loops(%s: tensor<2xf32>, %n: index {fsdp.uniform}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  // expected-note @below {{'scf.index_switch' decides here}}
+  scf.index_switch %i
+  case 0 {
+    scf.for %k = %c0 to %n step %c1 {
+      // expected-note @below {{unit 'b' is first in the other branch}}
+      %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+      // expected-note @below {{unit 'a' is second there}}
+      %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    }
+    scf.yield
+  }
+  default {
+    scf.for %k = %c0 to %n step %c1 {
+      // expected-note @below {{unit 'a' is first here}}
+      %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+      // expected-error @below {{of unit 'b' comes after unit 'a' here}}
+      %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    }
+  }
+  return
+}
+
+// A way that ends the function, and one that goes on.
+func.func @negative_early_exit(%s: tensor<2xf32>) {
+  %c0 = arith.constant 0 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  // expected-note @below {{'cf.cond_br' decides here}}
+  cf.cond_br %first, ^stop, ^go
+^stop:
+  // expected-note @below {{unit 'a' is first here}}
+  %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  // expected-error @below {{of unit 'b' comes after unit 'a' here}}
+  %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  return
+^go:
+  // expected-note @below {{unit 'b' is first in the other branch}}
+  %2 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  // expected-note @below {{unit 'a' is second there}}
+  %3 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  return
+}
+
+// A uniform condition: all ranks take one way, whatever order it has.
+func.func @uniform_condition(%s: tensor<2xf32>, %p: i1 {fsdp.uniform}) {
+  scf.if %p {
+    %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  } else {
+    %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  }
+  return
+}
+
+// Inside of ways that are chosen alike.
+func.func @negative_nested(%s: tensor<2xf32>, %p: i1 {fsdp.uniform}) {
+  %c0 = arith.constant 0 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  scf.if %p {
+    // expected-note @below {{'scf.if' decides here}}
+    scf.if %first {
+      // expected-note @below {{unit 'a' is first here}}
+      %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+      // expected-error @below {{of unit 'b' comes after unit 'a' here}}
+      %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    } else {
+      // expected-note @below {{unit 'b' is first in the other branch}}
+      %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+      // expected-note @below {{unit 'a' is second there}}
+      %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    }
+  }
+  return
+}
+
+// Once each in opposite places of two functions.
+func.func private @a_then_b(%s: tensor<2xf32>) {
+  // expected-note @below {{unit 'a' is first here}}
+  %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  // expected-error @below {{of unit 'b' comes after unit 'a' here}}
+  %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  return
+}
+func.func private @b_then_a(%s: tensor<2xf32>) {
+  // expected-note @below {{unit 'b' is first in the other branch}}
+  %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  // expected-note @below {{unit 'a' is second there}}
+  %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  return
+}
+func.func @negative_calls(%s: tensor<2xf32>) {
+  %c0 = arith.constant 0 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  // expected-note @below {{'scf.if' decides here}}
+  scf.if %first {
+    func.call @a_then_b(%s) : (tensor<2xf32>) -> ()
+  } else {
+    func.call @b_then_a(%s) : (tensor<2xf32>) -> ()
+  }
+  return
+}
