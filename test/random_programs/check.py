@@ -4,8 +4,9 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Starting processes is most of the time, so a batch is compiled as one module
-# and once per level, and a run writes and reads only the files that it must.
+# A batch is one module, compiled once per level, and one call of fsdp-run per
+# level executes all its programs. Most of the time is LLVM's, so that only some
+# batches ask for its optimiser.
 
 import subprocess
 import tempfile
@@ -18,7 +19,7 @@ from oracle import dtypes, tensor_file
 from oracle.dtypes import dtype
 
 from .description import operations, precisions_of
-from .emit import module_text, names_of, optimize_options
+from .emit import compile_flags, module_text, names_of
 from .evaluate import SEED, Arguments, evaluate, layout_of
 
 LEVELS = (0, 2)
@@ -62,14 +63,21 @@ class Tools:
             return f"{tool} died of signal {-done.returncode}"
         return f"{tool}: {first_line(done.stderr)}"
 
-    def compile(self, work, level, options):
-        source = "batch.mlir"
+    def compile(self, work, level, batch):
+        source, options = "batch.mlir", batch["options"]
         if self.fault:
             source = self.fault.before_compile(self, work, options)
-        words = optimize_options(options)
         return self.call(
-            work, "fsdp-compile", source, "--target=cpu", f"--opt-level={level}",
-            *([f"--optimize={words}"] if words else []), "-o", f"O{level}.so",
+            work, "fsdp-compile", source, f"--opt-level={level}",
+            *compile_flags(batch), "-o", f"O{level}.so",
+        )
+
+    def run(self, work, level, names):
+        """Runs these entries."""
+        return self.call(
+            work, "fsdp-run", f"./O{level}.so", *(f"--entry={n}" for n in names),
+            f"--fill={SEED}", "--in={entry}.{rank}.in",
+            f"--out={{entry}}.{{rank}}.O{level}",
         )
 
 
@@ -82,7 +90,7 @@ def _read(path):
 class _Program:
     """One program of a batch on one grid."""
 
-    def __init__(self, program, grid, options, shared_ranks=None):
+    def __init__(self, program, grid, options, shared_ranks):
         self.program = program
         self.name = program["name"]
         self.ranks = prod(grid["shape"])
@@ -90,34 +98,23 @@ class _Program:
         self.names = names_of(self.line.results, "result")
         self.arguments = Arguments(program, self.line, grid, shared_ranks)
         self.precisions = precisions_of(program, grid)
-        self.options = options
+        self.values = evaluate(self.line, self.arguments, self.precisions, options)
 
     def write(self, work):
-        for rank in range(self.ranks if self.arguments.in_files else 0):
+        for rank in range(self.ranks):
             path = work / f"{self.name}.{rank}.in"
             tensor_file.write(path, self.arguments.file(rank))
-
-    def run(self, tools, work, level):
-        given = []
-        if self.arguments.in_files:
-            given = [f"--in={self.name}.{{rank}}.in"]
-        out = f"{self.name}.{{rank}}.O{level}"
-        error = tools.call(
-            work, "fsdp-run", f"./O{level}.so", f"--entry={self.name}",
-            f"--fill={SEED}", *given, f"--out={out}",
-        )
-        if error:
-            raise Failed(f"level {level}: {error}", self.name)
 
     def read(self, work, level):
         """Every rank's tensors and bytes."""
         paths = [work / f"{self.name}.{r}.O{level}" for r in range(self.ranks)]
         return [_read(path) for path in paths]
 
-    def compare(self, per_rank, expected, what):
+    def compare(self, per_rank, what):
+        """With the oracle."""
         for rank, (tensors, _) in enumerate(per_rank):
             for name, result in zip(self.names, self.line.results):
-                want, t = expected[result][rank], dtype(result.dtype)
+                want, t = self.values[result][rank], dtype(result.dtype)
                 got_type, shape, got = tensors[name]
                 if (got_type, shape) != (t, result.shape):
                     raise Failed(
@@ -134,17 +131,14 @@ class _Program:
                         self.name,
                     )
 
-    def check(self, tools, work):
-        """Both levels against the oracle; the results of the last level."""
-        self.write(work)
-        values = evaluate(self.line, self.arguments, self.precisions, self.options)
+    def check(self, levels, work):
+        """Every level against the oracle; the results of the last one."""
         seen = None
-        for level in tools.levels:
-            self.run(tools, work, level)
+        for level in levels:
             per_rank = self.read(work, level)
             data = [d for _, d in per_rank]
             if data != seen:  # NaNs may differ, as a class they do not
-                self.compare(per_rank, values, f"level {level} and the oracle")
+                self.compare(per_rank, f"level {level} and the oracle")
             seen = data
         return per_rank
 
@@ -164,9 +158,22 @@ def _compile(tools, work, batch, grid):
     work.mkdir()
     (work / "batch.mlir").write_text(module_text(grid, batch["programs"]))
     for level in tools.levels:
-        error = tools.compile(work, level, batch["options"])
+        error = tools.compile(work, level, batch)
         if error:
             raise Failed(f"level {level}: {error}")
+
+
+def _run(tools, work, names):
+    """The failures of programs, which are run one by one only if one fails."""
+    failures = {}
+    for level in tools.levels:
+        if tools.run(work, level, names) is None:
+            continue
+        for name in names:
+            error = tools.run(work, level, [name])
+            if error:
+                failures.setdefault(name, Failed(f"level {level}: {error}", name))
+    return failures
 
 
 def _check_on(tools, work, batch, grid):
@@ -175,11 +182,19 @@ def _check_on(tools, work, batch, grid):
     shared = None
     if "other_grid" in batch:
         shared = min(prod(g["shape"]) for g in (batch["grid"], batch["other_grid"]))
-    results, failures = {}, []
-    for described in batch["programs"]:
-        program = _Program(described, grid, batch["options"], shared)
+    programs = [
+        _Program(described, grid, batch["options"], shared)
+        for described in batch["programs"]
+    ]
+    for program in programs:
+        program.write(work)
+    failed = _run(tools, work, [program.name for program in programs])
+    results, failures = {}, list(failed.values())
+    for program in programs:
+        if program.name in failed:
+            continue
         try:
-            per_rank = program.check(tools, work)
+            per_rank = program.check(tools.levels, work)
             results[program.name] = program.full_results(per_rank)
         except Failed as failure:
             failures.append(failure)

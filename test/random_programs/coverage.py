@@ -22,7 +22,7 @@ FEATURES = REQUIRED_FEATURES + [
     "empty parameter", "one rank", "foreign axis", "only replicas", "unused=zero",
     "accumulate=f32", "align", "max-bytes", "per-dtype", "order=execution",
     "stable", "grad_dtype", "sum", "divide factor", "microbatches",
-    "added gradients", "casts", "edges", "two numbers of ranks",
+    "added gradients", "casts", "edges", "two numbers of ranks", "LLVM optimises",
 ]
 
 
@@ -86,6 +86,7 @@ def features(program, batch):
         out.add(unit.get("profile", ""))
     out.add("one rank" if grid["shape"] == [1] else "")
     out.add("two numbers of ranks" if "other_grid" in batch else "")
+    out.add("LLVM optimises" if "codegen_level" in batch else "")
     out.add("align" if "align" in options else "")
     out.add("max-bytes" if "max_bytes" in options else "")
     out.add("per-dtype" if "gather" in options else "")

@@ -4,8 +4,9 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# A batch is one module: {"name", "grid", "options", "programs"}, and for a batch
-# that also runs on another number of ranks "other_grid". A program is one entry:
+# A batch is one module: {"name", "grid", "options", "programs"}, for a batch that
+# also runs on another number of ranks "other_grid", and "codegen_level" if it is
+# not 0. A program is one entry:
 #
 #   {"name", "values", "units": [as in test/cases.json, with "profile"],
 #    "steps": [GATHER | REDUCE]}

@@ -116,3 +116,10 @@ OPTION_FLAGS = {
 def optimize_options(options):
     """Options of fsdp-optimize."""
     return " ".join(f"{OPTION_FLAGS[k]}={v}" for k, v in options.items())
+
+
+def compile_flags(batch):
+    """Options of fsdp-compile, without the level."""
+    flags = [f"--codegen-level={batch.get('codegen_level', 0)}"]
+    words = optimize_options(batch["options"])
+    return flags + ([f"--optimize={words}"] if words else [])

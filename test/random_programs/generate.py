@@ -197,6 +197,8 @@ def batch(seed, number, count=BATCH):
         # In turn, so that no grid is missing from a short run.
         shape, uses = GRIDS[number * 7 % len(GRIDS)]
     out["grid"] = {"shape": list(shape)}
+    if number % 6 == 1:
+        out["codegen_level"] = 2
     out["programs"] = []
     while len(out["programs"]) < count:
         name = f"p{number}_{len(out['programs'])}"

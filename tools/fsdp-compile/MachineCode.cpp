@@ -36,12 +36,13 @@
 using namespace mlir;
 using llvm::createStringError;
 using llvm::Error;
+using mlir::fsdp::CodegenLevel;
 
 static constexpr const char *kTriple = "x86_64-unknown-linux-gnu";
 
 /// The code generator for `cpu`.
 static llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
-createMachine(StringRef cpu) {
+createMachine(StringRef cpu, CodegenLevel level) {
   LLVMInitializeX86TargetInfo();
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
@@ -63,7 +64,8 @@ createMachine(StringRef cpu) {
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       triple, cpu, "", options, llvm::Reloc::PIC_, std::nullopt,
-      llvm::CodeGenOptLevel::Default));
+      level == CodegenLevel::Full ? llvm::CodeGenOptLevel::Default
+                                  : llvm::CodeGenOptLevel::None));
   if (!machine)
     return createStringError("no code generator for cpu '" + cpu + "'");
   return machine;
@@ -76,7 +78,8 @@ static bool isExported(const llvm::GlobalValue &value) {
          value.getName().starts_with(FSDPRT_ARTEFACT_ENTRY_PREFIX);
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
+                     CodegenLevel level) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -87,12 +90,16 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-      .run(module, modules);
+  auto pipeline =
+      level == CodegenLevel::Full
+          ? builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+          : builder.buildO0DefaultPipeline(llvm::OptimizationLevel::O0);
+  pipeline.run(module, modules);
 }
 
-Error mlir::fsdp::writeObject(ModuleOp module, StringRef cpu, StringRef path) {
-  auto machine = createMachine(cpu);
+Error mlir::fsdp::writeObject(ModuleOp module, StringRef cpu,
+                              CodegenLevel level, StringRef path) {
+  auto machine = createMachine(cpu, level);
   if (!machine)
     return machine.takeError();
   llvm::LLVMContext context;
@@ -105,7 +112,7 @@ Error mlir::fsdp::writeObject(ModuleOp module, StringRef cpu, StringRef path) {
   llvmModule->setTargetTriple(llvm::Triple(kTriple));
   llvmModule->setDataLayout((*machine)->createDataLayout());
   llvm::internalizeModule(*llvmModule, isExported);
-  optimize(*llvmModule, **machine);
+  optimize(*llvmModule, **machine, level);
 
   std::error_code code;
   llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_None);

@@ -14,10 +14,15 @@
 
 namespace mlir::fsdp {
 
-/// Writes `module`, in the LLVM dialect, to the object file `path`: optimised
-/// for `cpu`, an x86-64 processor or level. Only the artefact's interface is
-/// visible outside.
-llvm::Error writeObject(ModuleOp module, StringRef cpu, StringRef path);
+/// How much LLVM optimises. Which bits a program computes does not depend on
+/// it.
+enum class CodegenLevel { None, Full };
+
+/// Writes `module`, in the LLVM dialect, to the object file `path`, for `cpu`,
+/// an x86-64 processor or level. Only the artefact's interface is visible
+/// outside.
+llvm::Error writeObject(ModuleOp module, StringRef cpu, CodegenLevel level,
+                        StringRef path);
 
 /// Links the object file `object` and libfsdprt, which stands in `libraryDir`,
 /// into the shared library `path`.

@@ -73,6 +73,15 @@ struct Options {
       cl::values(clEnumValN(OptLevel::Explicit, "0", "to stage explicit"),
                  clEnumValN(OptLevel::Packed, "2", "to stage packed")),
       cl::cat(category)};
+  cl::opt<CodegenLevel> codegenLevel{
+      "codegen-level",
+      cl::desc("how much LLVM optimises the host's code; no bit of a result "
+               "depends on it"),
+      cl::init(CodegenLevel::Full),
+      cl::values(clEnumValN(CodegenLevel::None, "0",
+                            "nothing: compiles in a fraction of the time"),
+                 clEnumValN(CodegenLevel::Full, "2", "default")),
+      cl::cat(category)};
   cl::opt<std::string> optimize{"optimize", cl::value_desc("k=v ..."),
                                 cl::desc("options of fsdp-optimize"),
                                 cl::cat(category)};
@@ -172,7 +181,8 @@ static llvm::Error write(ModuleOp module, const Options &options,
             writeText(options.header, createHeader(module, options.header)))
       return error;
   if (options.object)
-    return writeObject(module, options.cpu, options.output);
+    return writeObject(module, options.cpu, options.codegenLevel,
+                       options.output);
 
   SmallString<128> object;
   if (std::error_code code =
@@ -180,7 +190,8 @@ static llvm::Error write(ModuleOp module, const Options &options,
     return llvm::createStringError(code, "cannot make a temporary file: " +
                                              code.message());
   llvm::FileRemover removeObject(object);
-  if (llvm::Error error = writeObject(module, options.cpu, object))
+  if (llvm::Error error =
+          writeObject(module, options.cpu, options.codegenLevel, object))
     return error;
   // The runtime stands beside the tools, in the build folder as after the
   // installation.

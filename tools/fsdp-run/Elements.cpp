@@ -143,13 +143,37 @@ static float decode(const Dtype &dtype, uint32_t x) {
   return x >> (8 * dtype.bytes - 1) ? -value : value;
 }
 
-Summary::Summary(const Dtype &dtype) : dtype(dtype) {
-  // bf16 is the upper half of f32 and needs no table.
-  if (dtype.kind != Dtype::Float || dtype.exponentBits >= 8)
-    return;
+static std::vector<float> decodeAll(const Dtype &dtype) {
+  std::vector<float> values;
   for (uint32_t x = 0; x < 1u << (8 * dtype.bytes); ++x)
     values.push_back(decode(dtype, x));
+  return values;
 }
+
+/// The values of a type by their bits, from a table that is made once; null for
+/// a type that needs none.
+static const float *valuesOf(const Dtype &dtype) {
+  if (dtype.kind != Dtype::Float)
+    return nullptr;
+  switch (dtype.fractionBits) {
+  case 10: {
+    static const std::vector<float> f16 = decodeAll(dtype);
+    return f16.data();
+  }
+  case 3: {
+    static const std::vector<float> f8E4M3FN = decodeAll(dtype);
+    return f8E4M3FN.data();
+  }
+  case 2: {
+    static const std::vector<float> f8E5M2 = decodeAll(dtype);
+    return f8E5M2.data();
+  }
+  default:
+    return nullptr; // bf16 is the upper half of f32
+  }
+}
+
+Summary::Summary(const Dtype &dtype) : dtype(dtype), values(valuesOf(dtype)) {}
 
 template <typename Storage, typename Decode>
 void Summary::addFloats(const void *data, int64_t elements, Decode decode) {

@@ -54,7 +54,7 @@ private:
   void addIntegers(const void *data, int64_t elements);
 
   const Dtype &dtype;
-  std::vector<float> values; ///< by bits, of types whose decoding is slow
+  const float *values; ///< by bits, of types whose decoding is slow
   uint64_t hash = 0xCBF29CE484222325;
   int64_t numbers = 0, nans = 0;
   double minFloat = 0, maxFloat = 0;

@@ -22,16 +22,19 @@ using llvm::Expected;
 using llvm::StringRef;
 using llvm::Twine;
 
-static constexpr StringRef rankMark = "{rank}";
-
 bool mlir::fsdp::isPerRank(StringRef path) { return path.contains(rankMark); }
 
-std::string mlir::fsdp::pathOfRank(StringRef path, int64_t rank) {
+std::string mlir::fsdp::replaceMark(StringRef path, StringRef mark,
+                                    StringRef by) {
   std::string result;
-  for (size_t at; (at = path.find(rankMark)) != StringRef::npos;
-       path = path.drop_front(at + rankMark.size()))
-    result += (path.take_front(at) + Twine(rank)).str();
+  for (size_t at; (at = path.find(mark)) != StringRef::npos;
+       path = path.drop_front(at + mark.size()))
+    result += (path.take_front(at) + by).str();
   return result + path.str();
+}
+
+std::string mlir::fsdp::pathOfRank(StringRef path, int64_t rank) {
+  return replaceMark(path, rankMark, std::to_string(rank));
 }
 
 /// Dtype and shape must be those of the rank's own tensor, or of the full one.

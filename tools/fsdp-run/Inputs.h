@@ -14,6 +14,13 @@
 
 namespace mlir::fsdp {
 
+/// What stands for the entry's name and for a rank in names of files.
+inline constexpr llvm::StringRef entryMark = "{entry}", rankMark = "{rank}";
+
+/// Replaces each `mark` in a file name.
+std::string replaceMark(llvm::StringRef path, llvm::StringRef mark,
+                        llvm::StringRef by);
+
 /// Replaces each "{rank}" in a file name.
 std::string pathOfRank(llvm::StringRef path, int64_t rank);
 

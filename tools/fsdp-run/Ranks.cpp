@@ -93,6 +93,7 @@ private:
 struct Rank {
   fsdprtContext *context = nullptr;
   std::vector<void *> arguments, results; ///< on the rank's device
+  int64_t started = 0;                    ///< when it knew of all ranks' start
   /// Results as a device other than the host leaves them.
   std::vector<std::unique_ptr<char[]>> copies;
   std::vector<std::pair<int64_t, int64_t>> runs; ///< begin, end
@@ -113,7 +114,6 @@ struct Ranks::State {
   const bool separate; ///< the other ranks are other processes
   const bool onHost;   ///< buffers are memory of this process
   int64_t first = 0;   ///< the rank that ranks[0] is
-  int64_t origin = 0;  ///< when all ranks had started
   std::vector<Rank> ranks;
   std::vector<double> seconds;
 
@@ -230,8 +230,7 @@ void Ranks::State::body(int64_t index, fsdprtEntry function,
   if (!load(index, inputs) || !meet(index, 0) ||
       !check(index, fsdprtStart(rank.context, manifest.planHash.c_str())))
     return;
-  if (index == 0)
-    origin = nanoseconds();
+  rank.started = nanoseconds();
   for (int64_t i = 0; i < options.repeats; ++i) {
     if (index == 0)
       repeat = i;
@@ -418,9 +417,12 @@ std::vector<TraceEvent> Ranks::trace() const {
     events.insert(events.end(), rank.collectives.begin(),
                   rank.collectives.end());
   }
+  int64_t origin = state->ranks[0].started;
+  for (const Rank &rank : state->ranks)
+    origin = std::min(origin, rank.started);
   for (TraceEvent &event : events) {
-    event.beginNanoseconds -= state->origin;
-    event.endNanoseconds -= state->origin;
+    event.beginNanoseconds -= origin;
+    event.endNanoseconds -= origin;
   }
   return events;
 }

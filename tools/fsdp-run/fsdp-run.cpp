@@ -1,4 +1,4 @@
-//===- fsdp-run.cpp - runs an entry of an artefact on N ranks -------------===//
+//===- fsdp-run.cpp - runs entries of an artefact on N ranks --------------===//
 //
 // Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -71,14 +71,16 @@ static cl::opt<std::string>
                         "(default: by MPI, or MASTER_ADDR and MASTER_PORT + "
                         "1)"),
                cl::cat(category));
-static cl::opt<std::string>
-    entryName("entry", cl::value_desc("name"),
-              cl::desc("Entry to run; needed if there are several"),
-              cl::cat(category));
+static cl::list<std::string>
+    entryNames("entry", cl::value_desc("name"),
+               cl::desc("Entry to run; needed if there are several. Given more "
+                        "than once, they run one after the other"),
+               cl::cat(category));
 static cl::opt<std::string>
     in("in", cl::value_desc("file"),
        cl::desc("Arguments, a safetensors file of full tensors; with {rank} in "
-                "its name a file per rank with local tensors"),
+                "its name a file per rank with local tensors. {entry} stands "
+                "for the entry's name"),
        cl::cat(category));
 static cl::opt<std::string> out("out", cl::value_desc("file"),
                                 cl::desc("Results, in the same two forms"),
@@ -115,6 +117,27 @@ static Error failure(const Twine &message) {
 /// Threads of one process are for tests, processes are not.
 static int64_t mostRanks() { return comm == "local" ? 64 : 65536; }
 
+/// Replaces each "{entry}" in a file name.
+static std::string pathOfEntry(StringRef path, const Entry &entry) {
+  return replaceMark(path, entryMark, entry.name);
+}
+
+/// Several entries must not write one file, and ranks that are processes meet
+/// once.
+static Error checkSeveralEntries() {
+  if (comm != "local")
+    return failure("--entry is given " + Twine(entryNames.size()) +
+                   " times, but with --comm=" + comm + " a run has one entry");
+  std::pair<StringRef, StringRef> written[] = {{"--out", out},
+                                               {"--trace", traceFile}};
+  for (auto [option, path] : written)
+    if (!path.empty() && !path.contains(entryMark))
+      return failure(option + "=" + path + ": expected " + entryMark +
+                     " in the name, as --entry is given " +
+                     Twine(entryNames.size()) + " times");
+  return Error::success();
+}
+
 /// Checks the options that need no artefact, and reads --inject.
 static Error readOptions(RunOptions &options, bool &injectAbi) {
   if (comm != "local" && comm != "mpi" && comm != "nccl")
@@ -133,6 +156,9 @@ static Error readOptions(RunOptions &options, bool &injectAbi) {
     options.rank = rankOption;
   options.localRank = localRank;
   options.rendezvous = rendezvous;
+  if (entryNames.size() > 1)
+    if (Error error = checkSeveralEntries())
+      return error;
   if (repeat < 1)
     return failure("--repeat=" + Twine(repeat) + ": expected at least 1");
   if (!(timeout > 0) || !std::isfinite(timeout))
@@ -178,21 +204,30 @@ static Error checkManifest(const Manifest &manifest) {
   return Error::success();
 }
 
-static Expected<const Entry *> chooseEntry(const Manifest &manifest) {
+/// The entries to run, in order.
+static Expected<std::vector<const Entry *>>
+chooseEntries(const Manifest &manifest) {
   auto names = llvm::map_range(manifest.entries,
                                [](const Entry &entry) { return entry.name; });
   std::string all = llvm::join(names, ", ");
-  if (entryName.empty()) {
-    if (manifest.entries.size() == 1)
-      return &manifest.entries[0];
-    return failure("the artefact has " + Twine(manifest.entries.size()) +
-                   " entries, expected --entry with one of: " + all);
+  std::vector<const Entry *> chosen;
+  if (entryNames.empty()) {
+    if (manifest.entries.size() != 1)
+      return failure("the artefact has " + Twine(manifest.entries.size()) +
+                     " entries, expected --entry with one of: " + all);
+    chosen.push_back(&manifest.entries[0]);
   }
-  for (const Entry &entry : manifest.entries)
-    if (entry.name == entryName)
-      return &entry;
-  return failure("the artefact has no entry '" + entryName +
-                 "', expected one of: " + all);
+  for (const std::string &name : entryNames) {
+    auto entry = llvm::find_if(manifest.entries,
+                               [&](const Entry &e) { return e.name == name; });
+    if (entry == manifest.entries.end())
+      return failure("the artefact has no entry '" + name +
+                     "', expected one of: " + all);
+    if (llvm::is_contained(chosen, &*entry))
+      return failure("--entry=" + name + " is given twice");
+    chosen.push_back(&*entry);
+  }
+  return chosen;
 }
 
 /// What has been measured, over all ranks.
@@ -201,7 +236,10 @@ struct Measurements {
   int64_t peakBytes;
 };
 
-static void printRun(const Manifest &manifest, Measurements measurements) {
+static void printRun(const Manifest &manifest, const Entry &entry,
+                     Measurements measurements) {
+  if (entryNames.size() > 1)
+    llvm::outs() << "entry=" << entry.name << "\n";
   std::vector<double> &seconds = measurements.seconds;
   llvm::sort(seconds);
   size_t middle = seconds.size() / 2;
@@ -244,15 +282,17 @@ static std::string traceText(const Ranks &ranks) {
   return text;
 }
 
-static Error writeTrace(const std::vector<std::string> &texts) {
+static Error writeTrace(const Entry &entry,
+                        const std::vector<std::string> &texts) {
+  std::string path = pathOfEntry(traceFile, entry);
   std::error_code code;
-  llvm::raw_fd_ostream stream(traceFile, code);
+  llvm::raw_fd_ostream stream(path, code);
   if (code)
-    return failure(traceFile + ": cannot create: " + code.message());
+    return failure(path + ": cannot create: " + code.message());
   stream << "{\"traceEvents\":[\n" << llvm::join(texts, ",\n") << "\n]}\n";
   stream.close();
   if (stream.has_error())
-    return failure(traceFile + ": cannot write: " + stream.error().message());
+    return failure(path + ": cannot write: " + stream.error().message());
   return Error::success();
 }
 
@@ -260,17 +300,17 @@ static Error writeTrace(const std::vector<std::string> &texts) {
 static Error finish(const Manifest &manifest, const Entry &entry,
                     const Ranks &ranks, Progress &progress) {
   if (!traceFile.empty())
-    if (Error error = writeTrace({traceText(ranks)}))
+    if (Error error = writeTrace(entry, {traceText(ranks)}))
       return error;
   auto buffer = [&](int64_t rank, size_t index) {
     return ranks.result(rank, index);
   };
-  auto lines =
-      writeResults(manifest, entry, buffer, out, std::nullopt, progress);
+  auto lines = writeResults(manifest, entry, buffer, pathOfEntry(out, entry),
+                            std::nullopt, progress);
   if (!lines)
     return lines.takeError();
   progress.clear();
-  printRun(manifest, {ranks.seconds(), ranks.peakBytes()});
+  printRun(manifest, entry, {ranks.seconds(), ranks.peakBytes()});
   for (const std::string &line : *lines)
     llvm::outs() << line << "\n";
   return Error::success();
@@ -294,14 +334,15 @@ static Error finishSeparate(const Manifest &manifest, const Entry &entry,
     if (!texts)
       return texts.takeError();
     if (rank == 0)
-      if (Error error = writeTrace(*texts))
+      if (Error error = writeTrace(entry, *texts))
         return error;
   }
 
   auto own = [&](int64_t, size_t index) { return ranks.result(rank, index); };
   std::vector<std::string> texts;
-  if (isPerRank(out)) {
-    auto lines = writeResults(manifest, entry, own, out, rank, progress);
+  std::string path = pathOfEntry(out, entry);
+  if (isPerRank(path)) {
+    auto lines = writeResults(manifest, entry, own, path, rank, progress);
     if (!lines)
       return lines.takeError();
     auto all = processes.gather("result lines", llvm::join(*lines, "\n"));
@@ -317,7 +358,7 @@ static Error finishSeparate(const Manifest &manifest, const Entry &entry,
         return all->find(other, index);
       };
       auto lines =
-          writeResults(manifest, entry, buffer, out, std::nullopt, progress);
+          writeResults(manifest, entry, buffer, path, std::nullopt, progress);
       if (!lines)
         return lines.takeError();
       texts = std::move(*lines);
@@ -331,7 +372,7 @@ static Error finishSeparate(const Manifest &manifest, const Entry &entry,
   if (rank != 0)
     return Error::success();
   progress.clear();
-  printRun(manifest, {numbers, peakBytes});
+  printRun(manifest, entry, {numbers, peakBytes});
   for (const std::string &text : texts)
     if (!text.empty())
       llvm::outs() << text << "\n";
@@ -345,8 +386,8 @@ static Error execute(const Manifest &manifest, const Entry &entry,
   if (fillSeed.getNumOccurrences())
     seed = fillSeed;
   std::vector<std::string> notes;
-  auto inputs =
-      Inputs::open(entry, ranks.first(), ranks.count(), in, seed, notes);
+  auto inputs = Inputs::open(entry, ranks.first(), ranks.count(),
+                             pathOfEntry(in, entry), seed, notes);
   if (!inputs)
     return inputs.takeError();
   if (ranks.first() == 0)
@@ -361,6 +402,34 @@ static Error execute(const Manifest &manifest, const Entry &entry,
 static void printError(Error error) {
   llvm::errs() << "fsdp-run: error: " << llvm::toString(std::move(error))
                << "\n";
+}
+
+/// One entry, on ranks of its own.
+static Error runEntry(const Artefact &artefact, const Manifest &manifest,
+                      const Entry &entry, const RunOptions &options,
+                      Progress &progress) {
+  auto function = artefact.load(entry.name);
+  if (!function)
+    return function.takeError();
+  auto ranks = Ranks::create(manifest, entry, options);
+  if (!ranks)
+    return ranks.takeError();
+
+  if (Error error = execute(manifest, entry, *function, *ranks, progress)) {
+    progress.clear();
+    std::string message = llvm::toString(std::move(error));
+    if (entryNames.size() > 1)
+      message = "entry '" + entry.name + "': " + message;
+    if (!ranks->separate() || ranks->abort(message))
+      printError(failure(message));
+    else
+      // The end of this process would be the end of the one that speaks.
+      sleep(1);
+    // Threads of ranks may use all of this for ever.
+    llvm::outs().flush();
+    _exit(1);
+  }
+  return Error::success();
 }
 
 static Error run(Progress &progress) {
@@ -382,28 +451,12 @@ static Error run(Progress &progress) {
     return manifest.takeError();
   if (Error error = checkManifest(*manifest))
     return error;
-  auto entry = chooseEntry(*manifest);
-  if (!entry)
-    return entry.takeError();
-  auto function = artefact->load((*entry)->name);
-  if (!function)
-    return function.takeError();
-  auto ranks = Ranks::create(*manifest, **entry, options);
-  if (!ranks)
-    return ranks.takeError();
-
-  if (Error error = execute(*manifest, **entry, *function, *ranks, progress)) {
-    progress.clear();
-    std::string message = llvm::toString(std::move(error));
-    if (!ranks->separate() || ranks->abort(message))
-      printError(failure(message));
-    else
-      // The end of this process would be the end of the one that speaks.
-      sleep(1);
-    // Threads of ranks may use all of this for ever.
-    llvm::outs().flush();
-    _exit(1);
-  }
+  auto entries = chooseEntries(*manifest);
+  if (!entries)
+    return entries.takeError();
+  for (const Entry *entry : *entries)
+    if (Error error = runEntry(*artefact, *manifest, *entry, options, progress))
+      return error;
   return Error::success();
 }
 
@@ -413,7 +466,7 @@ int main(int argc, char **argv) {
   setVersionPrinter("fsdp-run");
   cl::ParseCommandLineOptions(
       argc, argv,
-      "runs an entry of an artefact of fsdp-compile on N ranks\n\n"
+      "runs entries of an artefact of fsdp-compile on N ranks\n\n"
       "Prints ranks, time and peak memory, then one line per result. What "
       "goes\n"
       "wrong is one sentence on standard error and an exit code other than "
