@@ -19,7 +19,7 @@ from .workloads import BY_NAME, RANKS
 
 SETS = 2
 WARM_UP = 3
-SLEEP_CYCLES = 30_000_000  # 15 ms
+SLEEP_CYCLES = 200_000_000  # 100 ms: hundreds of tensors take the host a while
 
 
 def _torch():

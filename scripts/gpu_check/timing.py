@@ -35,7 +35,7 @@ class Repeats:
 
 
 ASSUMED_BYTES_PER_MICROSECOND = 3e6
-BLOCKER_BYTES = 4 << 30  # takes about 2 ms
+BLOCKER_BYTES = 4 << 30  # takes a millisecond or more
 ALIGNMENT = 512
 
 
@@ -145,6 +145,9 @@ def measure(stage, module, random, blocker):
     launches = [
         stage.launch(library, operation, s.members, s.old, s.bucket) for s in sets
     ]
+    for launch in launches:  # a graph wants kernels that have been loaded
+        launch()
+    gpu.finish()
     first = both_ways(stage, module.name, "ours", launches, operation.moved, blocker)
     # A copy of half the bytes moves as many: it reads them and writes them.
     half = operation.moved // 2

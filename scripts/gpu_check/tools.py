@@ -29,6 +29,7 @@ METRICS = {
     "gpu__time_duration.sum": "ns",
 }
 MOST_EXTRA_BYTES = 0.03
+SUMMARY_SECONDS = 10  # for the tool to say what it has found so far
 
 
 def find(tool):
@@ -65,7 +66,10 @@ def memcheck(stage):
     except Skip:
         raise Skip("no compute-sanitizer: guard bytes alone") from None
     scratch = stage.settings.results + ".memcheck"
-    settings = replace(stage.settings, small=True, results=scratch)
+    settings = replace(
+        stage.settings, small=True, results=scratch,
+        deadline=stage.settings.deadline - SUMMARY_SECONDS,
+    )
     done = run(stage, [
         tool, "--tool=memcheck", "--error-exitcode=9", *as_stage("correctness", settings),
     ])
