@@ -41,6 +41,7 @@ _ALL = [
     Dtype("f8E4M3FN", 1, np.uint8, "F8_E4M3", False),
     Dtype("f8E5M2", 1, np.uint8, "F8_E5M2", False),
 ]
+FLOAT8 = {"f8E4M3FN": (7, 3), "f8E5M2": (15, 2)}  # bias, bits of the fraction
 BY_NAME = {d.name: d for d in _ALL}
 BY_TAG = {d.tag: d for d in _ALL}
 F16, BF16, F32, F64 = (BY_NAME[n] for n in ("f16", "bf16", "f32", "f64"))
@@ -74,6 +75,20 @@ def bf16_bits(x):
     if nan.any():
         bits[nan] = 0x7FC0
     return bits
+
+
+def float8_bits(x, t):
+    """Values of magnitude at most 1 to bit patterns of a float8 type, to nearest
+    even. Programs only ever copy these types; fill values are made in them."""
+    bias, fraction = FLOAT8[t.name]
+    magnitude = np.abs(np.asarray(x, np.float64))
+    # The power of two at or below the value, or the smallest normal one.
+    exponent = np.where(magnitude > 0, np.frexp(magnitude)[1] - 1, 1 - bias)
+    exponent = np.maximum(exponent, 1 - bias)
+    steps = np.rint(np.ldexp(magnitude, fraction - exponent)).astype(np.int64)
+    # A normal number has at least 2^fraction steps, which is one exponent.
+    bits = ((exponent + bias - 1) << fraction) + steps
+    return (bits | (np.signbit(x) * 0x80)).astype(np.uint8)
 
 
 def _round_to_odd(x):

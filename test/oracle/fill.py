@@ -97,7 +97,8 @@ def fill(name, t, start, stop, seed, rank=0):
     h = np.arange(start, stop, dtype=np.uint64)
     h ^= np.uint64(base)
     splitmix64(h)
-    if not t.floating:
+    float8 = t.name in dtypes.FLOAT8
+    if not t.floating and not float8:
         return (h % np.uint64(100)).astype(t.carrier)
     h >>= np.uint64(40)
     # 24 bits with a sign: exact in float32, so every narrower type is one
@@ -106,4 +107,6 @@ def fill(name, t, start, stop, seed, rank=0):
     x *= np.float32(2.0**-23)
     if t is F32:
         return x
+    if float8:
+        return dtypes.float8_bits(x, t)
     return x.astype(np.float64) if t is F64 else dtypes.narrow(x, t)

@@ -38,6 +38,23 @@ def values(a, t):
     return dtypes.widen(a, t).tolist()
 
 
+def nearest_float8(x, t):
+    """The pattern of the nearest number, by trying all of magnitude up to 1."""
+    bias, fraction = dtypes.FLOAT8[t]
+
+    def value(bits):
+        exponent, rest = bits >> fraction, bits & ((1 << fraction) - 1)
+        if exponent:
+            rest += 1 << fraction
+        return Fraction(rest) * Fraction(2) ** (max(exponent, 1) - bias - fraction)
+
+    one = bias << fraction
+    best = min(
+        range(one + 1), key=lambda bits: (abs(value(bits) - abs(Fraction(x))), bits & 1)
+    )
+    return best | (0x80 if np.signbit(x) else 0)
+
+
 def of(t, *numbers):
     return dtypes.narrow(np.array(numbers, np.float64), t)
 
@@ -319,6 +336,35 @@ class Fill(unittest.TestCase):
             self.assertEqual(got.tolist(), of(BF16, *want).tolist())
             got = fill.fill("w.grad", dtype("i8"), 1000, 1100, 5, rank)
             self.assertEqual(got.tolist(), [x % 100 for x in h])
+            for t in ("f8E4M3FN", "f8E5M2"):
+                got = fill.fill("w.grad", dtype(t), 1000, 1100, 5, rank)
+                self.assertEqual(got.tolist(), [nearest_float8(x, t) for x in want])
+
+    def test_float8(self):
+        for t, vectors in {
+            # Exponent 7, three bits of fraction: steps of 2^-3 below 1, of
+            # 2^-9 below the smallest normal number, 2^-6.
+            "f8E4M3FN": [
+                (0.0, 0x00), (-1.0, 0xB8), (1.0, 0x38), (0.5, 0x30), (0.9375, 0x37),
+                (0.96875, 0x38),  # tie, up to the even
+                (0.90625, 0x36),  # tie, down
+                (0.90625 + 2**-23, 0x37),
+                (2**-6, 0x08), (2**-9, 0x01),
+                (2**-10, 0x00), (-(2**-10), 0x80),  # tie to zero, with its sign
+                (3 * 2**-10, 0x02),
+                (2**-6 - 2**-10, 0x08),  # up to the normal number
+            ],
+            "f8E5M2": [
+                (1.0, 0x3C), (-0.875, 0xBB), (0.9375, 0x3C), (0.8125, 0x3A),
+                (2**-14, 0x04), (2**-16, 0x01), (2**-17, 0x00), (3 * 2**-17, 0x02),
+                (-(2**-23), 0x80),
+            ],
+        }.items():
+            for value, bits in vectors:
+                with self.subTest(t=t, value=value):
+                    got = dtypes.float8_bits(np.array([value]), dtype(t))
+                    self.assertEqual(got.tolist(), [bits])
+                    self.assertEqual(nearest_float8(value, t), bits)
 
     def test_checksum(self):
         rng = np.random.default_rng(3)

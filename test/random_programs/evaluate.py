@@ -29,7 +29,6 @@ EDGES = [
     2.0**-25, 9.183549615799121e-41, 1.00390625, 1.01171875, 256.0, -1e-310,
     1 + 2.0**-8 + 2.0**-30,
 ]
-NO_FILL = ("f8E4M3FN", "f8E5M2")  # always from a file
 
 
 def layout_of(tensor, models):
@@ -39,8 +38,8 @@ def layout_of(tensor, models):
 
 
 def _random(rng, kind, t, count):
-    if not t.floating:
-        return rng.integers(0, 100, count).astype(t.carrier)
+    if not t.floating:  # any bits: nothing computes with them
+        return np.frombuffer(rng.bytes(count * t.size), t.carrier)
     if kind == "integers":
         return dtypes.narrow(rng.integers(-4, 5, count).astype(np.float64), t)
     x = rng.standard_normal(count) * 2.0 ** rng.integers(-4, 9, count)
@@ -56,10 +55,10 @@ class Arguments:
         self.models = oracle_units(program, grid)
         self.ranks = prod(grid["shape"])
         self.values = {}  # tensor: carriers
-        self.in_files = {}  # name: tensor
+        self.in_files = {}  # name: tensor; fsdp-run fills the others
         shared_ranks = shared_ranks or self.ranks
         for tensor, name in zip(line.arguments, names_of(line.arguments, "arg")):
-            if program["values"] == "fill" and tensor.dtype not in NO_FILL:
+            if program["values"] == "fill":
                 self.values[tensor] = self._fill(tensor, name)
                 continue
             # Not Python's hash, which is another one in every process.
@@ -103,7 +102,7 @@ class Arguments:
         ]
 
     def file(self, rank):
-        """{name: (dtype, shape, carrier)} of what fsdp-run cannot fill."""
+        """{name: (dtype, shape, carrier)}"""
         return {
             name: (dtype(t.dtype), t.shape, self.values[t][rank])
             for name, t in self.in_files.items()

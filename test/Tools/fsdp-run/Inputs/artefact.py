@@ -36,9 +36,16 @@ PARAMS = {
     "n": ((4,), 0, "i64"),
     "none": ((0, 2), 0, "f64"),
 }
-# Large enough for fill values that are ties between two 16-bit ones.
-LARGE = {"b": ((1 << 19,), 0, "bf16"), "h": ((1 << 19,), 0, "f16")}
-BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i64": 8}
+# Large enough for fill values that are ties between two narrow ones.
+LARGE = {
+    "b": ((1 << 19,), 0, "bf16"),
+    "h": ((1 << 19,), 0, "f16"),
+    "e": ((1 << 19,), 0, "f8E4M3FN"),
+    "k": ((1 << 19,), 0, "f8E5M2"),
+}
+BYTES = {
+    "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i64": 8, "f8E4M3FN": 1, "f8E5M2": 1
+}
 
 
 def type_of(shape, dtype):
@@ -130,8 +137,9 @@ ENTRY(ranks) {
 
 ENTRY(large) {
   (void)context;
-  for (int i = 0; i < 2; ++i)
-    memcpy(out[i], in[i], 2 << 19);
+  const int64_t bytes[] = { @LARGE@ };
+  for (int i = 0; i < (int)(sizeof bytes / sizeof *bytes); ++i)
+    memcpy(out[i], in[i], bytes[i]);
   return 0;
 }
 
@@ -251,6 +259,7 @@ def main():
         "W": w, "RANKS": prod(grid), "COUNT": len(PARAMS),
         "SHARD": axes_code(shard), "REPLICATE": axes_code(replicate),
         "PARAMS": ", ".join(rows),
+        "LARGE": ", ".join(str(prod(s) * BYTES[t]) for s, _, t in LARGE.values()),
     }.items():
         source = source.replace(f"@{key}@", str(text))
     root = Path(__file__).resolve().parents[4]
