@@ -18,7 +18,9 @@
 //               legal, predicated stores, zeros for the padding; the elements
 //               of a last partial vector by single threads
 //   Z  zero     nothing valid: zeros only, the source is never touched
-//   S  scalar   everything else: one element per thread and step
+//   S  scalar   everything else: one element per thread and step; where a side
+//               is not even aligned to its elements, which a device would not
+//               load or store, byte by byte
 //
 // The same ops run on the CPU, thread by thread, when the kernel is emulated.
 // There a predicated store is a branch, and casts are KernelArithmetic's.
@@ -39,8 +41,14 @@ using namespace mlir::fsdp;
 
 /// Bytes of a vector on the side that is written.
 static constexpr int64_t kVectorBytes = 16;
-/// Vectors of a thread that are loaded before the first is used.
+/// Registers of a thread: with more, an SM would not hold all of its 2048
+/// threads. Loads in flight, and so the speed, are proportional to their
+/// number.
+static constexpr int64_t kRegisters = 32;
+/// Vectors of a thread that are loaded before the first is used, at the most,
+/// and bytes: half of its registers.
 static constexpr int64_t kBatch = 4;
+static constexpr int64_t kBatchBytes = 64;
 
 namespace {
 /// What a pair of dtypes means in the direction of the copy.
@@ -59,10 +67,23 @@ struct Place {
   Value zerosAligned; ///< i1: the bucket's side fits vectors
 };
 
+/// How single elements are loaded and stored.
+enum class Access {
+  Whole, ///< every side is aligned to its elements
+  Bytes, ///< elements start anywhere
+};
+
 /// Elements of a tile that lie in one run.
 struct Elements {
   Value isValid;
-  Value inMember; ///< i64, from the tile's start; 0 if not valid
+  Value inMember; ///< i32, from the tile's start; 0 if not valid
+};
+
+/// One vector of a thread.
+struct Step {
+  Value isValid, isStored;
+  Value target;
+  SmallVector<Value> words, old;
 };
 
 class GpuTileBuilder : TileBuilder {
@@ -78,29 +99,51 @@ private:
   void buildBody(Value tileIndex, Value row);
   Copy describe(DtypePair dtypes) const;
   Place locate(const TileValues &tile, const Copy &copy, Value row);
+  int64_t stepsOfBatch(const Copy &copy) const;
   void buildClasses(const TileValues &tile, const Copy &copy, Value row);
   void buildFull(const Copy &copy, const Place &place);
+  Step loadStep(const TileValues &tile, const Copy &copy, const Place &place,
+                int64_t number);
+  void storeStep(const Copy &copy, const Step &step);
   void buildVector(const TileValues &tile, const Copy &copy,
                    const Place &place);
+  void buildVectorThatAdds(const TileValues &tile, const Copy &copy,
+                           const Place &place);
+  void buildPartialVectors(const TileValues &tile, const Copy &copy,
+                           const Place &place);
   void buildScalar(const TileValues &tile, const Copy &copy,
                    const Place &place);
   void buildZero(const TileValues &tile, const Copy &copy, const Place &place);
 
   Elements find(const TileValues &tile, Value index, int64_t width,
                 Value realEnd);
+  /// Where the tile's real elements end; with one run, where padding begins.
+  Value realEnd(const TileValues &tile) {
+    return select(tile.several, tile.real, tile.valid);
+  }
   void copyElement(const Copy &copy, const Place &place, Value index,
-                   Value inMember);
-  void zeroElement(const Copy &copy, const Place &place, Value index);
+                   Value inMember, Access access);
+  void zeroElement(const Copy &copy, const Place &place, Value index,
+                   Access access);
+  void buildScalar(const TileValues &tile, const Copy &copy, const Place &place,
+                   Access access);
 
   /// Entry `index` (i32) of the addresses, as i64.
   Value address(Value index);
   SmallVector<Value> loadWords(Value base, int64_t bytes);
-  Value load(Type dtype, Value base, Value index, bool isBucket);
-  void store(Value value, Value base, Value index, bool isBucket);
+  Value load(Type dtype, Value base, Value index, Access access);
+  void store(Value value, Value base, Value index, Access access);
   void storeWords(Value words, Value at);
   void storeWordsIf(Value condition, Value words, Value at);
-  int64_t alignment(int64_t bytes, bool isBucket) const {
-    return isBucket ? std::min(bytes, plan.granule) : bytes;
+  /// i64: 0 if `place` is aligned to `bytes`, a power of two.
+  Value lowBits(Value place, int64_t bytes) {
+    Value address = LLVM::PtrToIntOp::create(b, i64, place);
+    return both(address, constant64(bytes - 1));
+  }
+  /// The place of element `index` (i32) behind `base`. Offsets inside of a tile
+  /// have 32 bits: one register, of which a thread has few.
+  Value elementAt(Value base, Value index, int64_t bytes) {
+    return offset(base, widen(mul(index, bytes)));
   }
 
   Value convertWords(const Copy &copy, ArrayRef<Value> words,
@@ -143,19 +186,19 @@ SmallVector<Value> GpuTileBuilder::loadWords(Value base, int64_t bytes) {
   return words;
 }
 
-/// Element `index` (i64) behind `base`. In a dense byte bucket elements start
-/// at any byte; on the members' side they are aligned as their dtype asks.
-Value GpuTileBuilder::load(Type dtype, Value base, Value index, bool isBucket) {
+/// Element `index` (i32) behind `base`. What is aligned to a byte only, LLVM
+/// takes apart.
+Value GpuTileBuilder::load(Type dtype, Value base, Value index, Access access) {
   int64_t bytes = getDtypeBytes(dtype);
-  return LLVM::LoadOp::create(b, dtype, offset(base, mul(index, bytes)),
-                              alignment(bytes, isBucket));
+  return LLVM::LoadOp::create(b, dtype, elementAt(base, index, bytes),
+                              access == Access::Whole ? bytes : 1);
 }
 
 void GpuTileBuilder::store(Value value, Value base, Value index,
-                           bool isBucket) {
+                           Access access) {
   int64_t bytes = getDtypeBytes(value.getType());
-  LLVM::StoreOp::create(b, value, offset(base, mul(index, bytes)),
-                        alignment(bytes, isBucket));
+  LLVM::StoreOp::create(b, value, elementAt(base, index, bytes),
+                        access == Access::Whole ? bytes : 1);
 }
 
 void GpuTileBuilder::storeWords(Value words, Value at) {
@@ -253,33 +296,31 @@ Place GpuTileBuilder::locate(const TileValues &tile, const Copy &copy,
   int64_t memberBytes = function.packs ? copy.fromBytes : copy.toBytes;
   Value start = mul(tile.start, memberBytes);
   Value inRow = add(mul(row, plan.rowBytes), mul(tile.offset, plan.granule));
-  Value bucketAddress = add(LLVM::PtrToIntOp::create(b, i64, bucket), inRow);
   Value memberAddress = add(address(tile.member), start);
   auto toPointer = [&](Value integer) {
     return LLVM::IntToPtrOp::create(b, pointer, integer);
   };
-  // The low bits that a vector needs to be zero. One vector of the source may
-  // be half as long as one of the target, or twice, and is then loaded in two.
-  auto lowBits = [&](Value integer, int64_t elementBytes) {
-    int64_t bytes = std::min(copy.vector * elementBytes, kVectorBytes);
-    return both(integer, constant64(std::max<int64_t>(bytes, 1) - 1));
-  };
-  Value bucketBits = lowBits(bucketAddress, copy.wireBytes);
-  Value low = either(bucketBits, lowBits(memberAddress, memberBytes));
-
   Place place;
   Value inBucket = offset(bucket, inRow);
-  place.source = function.packs ? toPointer(memberAddress) : inBucket;
-  place.target = function.packs ? inBucket : toPointer(memberAddress);
+  Value inMember = toPointer(memberAddress);
+  place.source = function.packs ? inMember : inBucket;
+  place.target = function.packs ? inBucket : inMember;
+  // One vector of the source may be half as long as one of the target, or
+  // twice, and is then loaded in two.
+  auto vectorBits = [&](Value pointer, int64_t elementBytes) {
+    int64_t bytes = std::min(copy.vector * elementBytes, kVectorBytes);
+    return lowBits(pointer, std::max<int64_t>(bytes, 1));
+  };
+  Value low = either(vectorBits(place.source, copy.fromBytes),
+                     vectorBits(place.target, copy.toBytes));
   if (function.adds) {
     Value oldAddress =
         add(address(add(tile.member, constant32(numMembers))), start);
-    low = either(low, lowBits(oldAddress, memberBytes));
     place.old = toPointer(oldAddress);
+    low = either(low, vectorBits(place.old, copy.toBytes));
   }
   place.isAligned = equal(low, constant64(0));
-  place.zerosAligned =
-      equal(both(bucketAddress, constant64(kVectorBytes - 1)), constant64(0));
+  place.zerosAligned = equal(lowBits(inBucket, kVectorBytes), constant64(0));
   return place;
 }
 
@@ -294,12 +335,14 @@ Elements GpuTileBuilder::find(const TileValues &tile, Value index,
   Value product = mul(widen(vectorIndex), widen(tile.reciprocal));
   Value run = narrow(shiftRight(product, constant64(24)));
   Value column = sub(index, mul(run, tile.inner));
+  // A line is at most `inner` for every row, so that runs of a tile lie within
+  // 4096 elements for every row: less than 2^31 bytes.
   Value end = constant32(width);
   Elements elements;
   elements.isValid = both(atMost(add(index, end), realEnd),
                           atMost(add(column, end), tile.valid));
-  Value inMember = add(mul(widen(run), tile.line), widen(column));
-  elements.inMember = select(elements.isValid, inMember, constant64(0));
+  Value inMember = add(mul(run, narrow(tile.line)), column);
+  elements.inMember = select(elements.isValid, inMember, constant32(0));
   return elements;
 }
 
@@ -307,19 +350,27 @@ Elements GpuTileBuilder::find(const TileValues &tile, Value index,
 // The classes
 //===----------------------------------------------------------------------===//
 
+/// Steps whose loads come before the first store.
+int64_t GpuTileBuilder::stepsOfBatch(const Copy &copy) const {
+  int64_t bytes = copy.vector * copy.fromBytes;
+  if (function.adds)
+    bytes += kVectorBytes;
+  return std::clamp<int64_t>(kBatchBytes / bytes, 1, kBatch);
+}
+
 void GpuTileBuilder::buildFull(const Copy &copy, const Place &place) {
   int64_t steps = kTileElements / kThreads / copy.vector;
   int64_t fromBytes = copy.vector * copy.fromBytes;
-  Value index = widen(thread);
-  Value source = offset(place.source, mul(index, fromBytes));
-  Value target = offset(place.target, mul(index, kVectorBytes));
+  Value source = elementAt(place.source, thread, fromBytes);
+  Value target = elementAt(place.target, thread, kVectorBytes);
   Value old =
-      function.adds ? offset(place.old, mul(index, kVectorBytes)) : Value();
+      function.adds ? elementAt(place.old, thread, kVectorBytes) : Value();
   auto at = [&](Value base, int64_t step, int64_t bytes) {
     return step ? offset(base, constant64(step * kThreads * bytes)) : base;
   };
-  for (int64_t first = 0; first < steps; first += kBatch) {
-    int64_t last = std::min(first + kBatch, steps);
+  int64_t batchSize = stepsOfBatch(copy);
+  for (int64_t first = 0; first < steps; first += batchSize) {
+    int64_t last = std::min(first + batchSize, steps);
     SmallVector<SmallVector<Value>> loaded, loadedOld;
     for (int64_t step = first; step < last; ++step) {
       loaded.push_back(loadWords(at(source, step, fromBytes), fromBytes));
@@ -337,123 +388,163 @@ void GpuTileBuilder::buildFull(const Copy &copy, const Place &place) {
 /// Elements are loaded and stored as integers: LLVM merges stores of branches,
 /// and on the CPU a bf16 that it carries from one to the other becomes a call.
 void GpuTileBuilder::copyElement(const Copy &copy, const Place &place,
-                                 Value index, Value inMember) {
-  Value inBucket = widen(index);
-  Value from = function.packs ? inMember : inBucket;
-  Value to = function.packs ? inBucket : inMember;
-  auto loadFloat = [&](Type dtype, Value base, Value at, bool isBucket) {
-    Value bits = load(b.getIntegerType(dtype.getIntOrFloatBitWidth()), base, at,
-                      isBucket);
+                                 Value index, Value inMember, Access access) {
+  Value from = function.packs ? inMember : index;
+  Value to = function.packs ? index : inMember;
+  auto loadFloat = [&](Type dtype, Value base, Value at) {
+    Value bits =
+        load(b.getIntegerType(dtype.getIntOrFloatBitWidth()), base, at, access);
     return arith::BitcastOp::create(b, dtype, bits).getResult();
   };
   Value value;
   if (copy.isPlain) {
-    value = load(copy.from, place.source, from, !function.packs);
+    value = load(copy.from, place.source, from, access);
   } else {
-    Value old =
-        function.adds ? loadFloat(copy.to, place.old, to, false) : Value();
-    value = convert(
-        copy, loadFloat(copy.from, place.source, from, !function.packs), old);
+    Value old = function.adds ? loadFloat(copy.to, place.old, to) : Value();
+    value = convert(copy, loadFloat(copy.from, place.source, from), old);
     value =
         arith::BitcastOp::create(b, b.getIntegerType(8 * copy.toBytes), value);
   }
-  store(value, place.target, to, function.packs);
+  store(value, place.target, to, access);
 }
 
 void GpuTileBuilder::zeroElement(const Copy &copy, const Place &place,
-                                 Value index) {
+                                 Value index, Access access) {
   Value zero = constant(b.getIntegerType(8 * copy.toBytes), 0);
-  store(zero, place.target, widen(index), /*isBucket=*/true);
+  store(zero, place.target, index, access);
+}
+
+/// The vector of step `number`, loaded, and where it goes.
+Step GpuTileBuilder::loadStep(const TileValues &tile, const Copy &copy,
+                              const Place &place, int64_t number) {
+  // The side that is contiguous needs no place of its own per step.
+  Value firstIndex = mul(thread, copy.vector);
+  int64_t distance = number * kThreads * copy.vector;
+  Value index = add(firstIndex, constant32(distance));
+  Elements elements = find(tile, index, copy.vector, realEnd(tile));
+  Value isValid = elements.isValid, inMember = elements.inMember;
+
+  Step step;
+  step.isValid = step.isStored = isValid;
+  // Element 0 of the tile is valid in this class, so clamped loads are legal.
+  Value from =
+      function.packs ? inMember : select(isValid, index, constant32(0));
+  step.words = loadWords(elementAt(place.source, from, copy.fromBytes),
+                         copy.vector * copy.fromBytes);
+  if (function.adds)
+    step.old =
+        loadWords(elementAt(place.old, inMember, copy.toBytes), kVectorBytes);
+  if (!function.packs) {
+    step.target = elementAt(place.target, inMember, copy.toBytes);
+    return step;
+  }
+  step.target = offset(elementAt(place.target, firstIndex, copy.toBytes),
+                       constant64(distance * copy.toBytes));
+  // Padding and gap get zeros; not a vector that is valid in part, which single
+  // threads write, nor one that ends behind the tile.
+  Value isZero = either(tile.several, atMost(tile.valid, index));
+  Value fits = atMost(add(index, constant32(copy.vector)), tile.count);
+  step.isStored = both(fits, either(isValid, isZero));
+  return step;
+}
+
+void GpuTileBuilder::storeStep(const Copy &copy, const Step &step) {
+  Value words = convertWords(copy, step.words, step.old);
+  if (function.packs)
+    words = select(step.isValid, words, zeroWords());
+  storeWordsIf(step.isStored, words, step.target);
 }
 
 void GpuTileBuilder::buildVector(const TileValues &tile, const Copy &copy,
                                  const Place &place) {
   int64_t steps = kTileElements / kThreads / copy.vector;
-  int64_t fromBytes = copy.vector * copy.fromBytes;
-  // With one run, real elements end where padding begins.
-  Value realEnd = select(tile.several, tile.real, tile.valid);
-  for (int64_t first = 0; first < steps; first += kBatch) {
-    int64_t last = std::min(first + kBatch, steps);
-    struct Step {
-      Value index, isStored, to;
-      Elements elements;
-      SmallVector<Value> words, old;
-    };
+  int64_t batchSize = stepsOfBatch(copy);
+  for (int64_t first = 0; first < steps; first += batchSize) {
+    int64_t last = std::min(first + batchSize, steps);
     SmallVector<Step> batch;
-    for (int64_t number = first; number < last; ++number) {
-      Step step;
-      step.index = mul(add(thread, constant32(number * kThreads)), copy.vector);
-      step.elements = find(tile, step.index, copy.vector, realEnd);
-      // Element 0 of the tile is valid in this class, so clamped loads are
-      // legal.
-      Value inBucket =
-          function.packs
-              ? widen(step.index)
-              : select(step.elements.isValid, widen(step.index), constant64(0));
-      Value from = function.packs ? step.elements.inMember : inBucket;
-      step.to = function.packs ? inBucket : step.elements.inMember;
-      step.words =
-          loadWords(offset(place.source, mul(from, copy.fromBytes)), fromBytes);
-      if (function.adds)
-        step.old = loadWords(offset(place.old, mul(step.to, copy.toBytes)),
-                             kVectorBytes);
-      step.isStored = step.elements.isValid;
-      if (function.packs) {
-        // Padding and gap get zeros; not a vector that is valid in part, which
-        // single threads write, nor one that ends behind the tile.
-        Value isZero = either(tile.several, atMost(tile.valid, step.index));
-        Value fits =
-            atMost(add(step.index, constant32(copy.vector)), tile.count);
-        step.isStored = both(fits, either(step.isStored, isZero));
-      }
-      batch.push_back(step);
-    }
-    for (Step &step : batch) {
-      Value words = convertWords(copy, step.words, step.old);
-      if (function.packs)
-        words = select(step.elements.isValid, words, zeroWords());
-      storeWordsIf(step.isStored, words,
-                   offset(place.target, mul(step.to, copy.toBytes)));
-    }
+    for (int64_t number = first; number < last; ++number)
+      batch.push_back(loadStep(tile, copy, place, number));
+    for (const Step &step : batch)
+      storeStep(copy, step);
   }
+  buildPartialVectors(tile, copy, place);
+}
 
-  // What vectors leave out: elements of the vector in which padding begins, if
-  // it begins inside of one, and the last elements of a tile whose length is no
-  // multiple of a vector. Thread t takes the t-th element of either.
+/// The same where the existing shards may be the results. A clamped load could
+/// then read what another thread has written, so what is not valid is branched
+/// around; only the ends of shards are in this class.
+void GpuTileBuilder::buildVectorThatAdds(const TileValues &tile,
+                                         const Copy &copy, const Place &place) {
+  int64_t steps = kTileElements / kThreads / copy.vector;
+  for (int64_t number = 0; number < steps; ++number) {
+    Value index = add(mul(thread, copy.vector),
+                      constant32(number * kThreads * copy.vector));
+    when(find(tile, index, copy.vector, realEnd(tile)).isValid,
+         [&] { storeStep(copy, loadStep(tile, copy, place, number)); });
+  }
+  buildPartialVectors(tile, copy, place);
+}
+
+/// What vectors leave out: elements of the vector in which padding begins, if
+/// it begins inside of one, and the last elements of a tile whose length is no
+/// multiple of a vector. Thread t takes the t-th element of either.
+void GpuTileBuilder::buildPartialVectors(const TileValues &tile,
+                                         const Copy &copy, const Place &place) {
   Value mask = constant32(-copy.vector);
   when(less(thread, constant32(copy.vector)), [&] {
-    Value isPartial = both(
-        compare(arith::CmpIPredicate::ne, both(tile.valid, mask), tile.valid),
-        equal(tile.several, constant(i1, 0)));
     Value begin = both(tile.valid, mask);
+    Value isPartial = both(compare(arith::CmpIPredicate::ne, begin, tile.valid),
+                           equal(tile.several, constant(i1, 0)));
     Value index = add(begin, thread);
     when(both(isPartial, less(index, tile.count)), [&] {
-      when(
-          less(index, tile.valid),
-          [&] { copyElement(copy, place, index, widen(index)); },
-          function.packs ? llvm::function_ref<void()>(
-                               [&] { zeroElement(copy, place, index); })
-                         : nullptr);
+      auto copyIt = [&] {
+        copyElement(copy, place, index, index, Access::Whole);
+      };
+      auto zeroIt = [&] { zeroElement(copy, place, index, Access::Whole); };
+      if (function.packs)
+        when(less(index, tile.valid), copyIt, zeroIt);
+      else
+        when(less(index, tile.valid), copyIt);
     });
     if (!function.packs)
       return;
+    // Both may be the same vector.
+    Value written =
+        select(isPartial, add(begin, constant32(copy.vector)), realEnd(tile));
     Value rest = add(both(tile.count, mask), thread);
-    Value isRest = both(less(rest, tile.count), atMost(realEnd, rest));
-    when(isRest, [&] { zeroElement(copy, place, rest); });
+    Value isRest = both(less(rest, tile.count), atMost(written, rest));
+    when(isRest, [&] { zeroElement(copy, place, rest, Access::Whole); });
   });
 }
 
 void GpuTileBuilder::buildScalar(const TileValues &tile, const Copy &copy,
-                                 const Place &place) {
-  Value realEnd = select(tile.several, tile.real, tile.valid);
+                                 const Place &place, Access access) {
   loop(thread, tile.count, kThreads, [&](Value index) {
-    Elements element = find(tile, index, 1, realEnd);
-    auto copyIt = [&] { copyElement(copy, place, index, element.inMember); };
+    Elements element = find(tile, index, 1, realEnd(tile));
+    auto copyIt = [&] {
+      copyElement(copy, place, index, element.inMember, access);
+    };
     if (function.packs)
-      when(element.isValid, copyIt, [&] { zeroElement(copy, place, index); });
+      when(element.isValid, copyIt,
+           [&] { zeroElement(copy, place, index, access); });
     else
       when(element.isValid, copyIt);
   });
+}
+
+/// Elements of a dense byte bucket start at any byte, and so may the buffers.
+void GpuTileBuilder::buildScalar(const TileValues &tile, const Copy &copy,
+                                 const Place &place) {
+  if (copy.fromBytes == 1 && copy.toBytes == 1)
+    return buildScalar(tile, copy, place, Access::Whole);
+  Value low = either(lowBits(place.source, copy.fromBytes),
+                     lowBits(place.target, copy.toBytes));
+  if (function.adds)
+    low = either(low, lowBits(place.old, copy.toBytes));
+  when(
+      equal(low, constant64(0)),
+      [&] { buildScalar(tile, copy, place, Access::Whole); },
+      [&] { buildScalar(tile, copy, place, Access::Bytes); });
 }
 
 void GpuTileBuilder::buildZero(const TileValues &tile, const Copy &copy,
@@ -461,11 +552,10 @@ void GpuTileBuilder::buildZero(const TileValues &tile, const Copy &copy,
   int64_t vector = kVectorBytes / copy.wireBytes;
   Value end = both(tile.count, constant32(-vector));
   loop(mul(thread, vector), end, kThreads * vector, [&](Value index) {
-    storeWords(zeroWords(),
-               offset(place.target, mul(widen(index), copy.wireBytes)));
+    storeWords(zeroWords(), elementAt(place.target, index, copy.wireBytes));
   });
   loop(add(end, thread), tile.count, kThreads,
-       [&](Value index) { zeroElement(copy, place, index); });
+       [&](Value index) { zeroElement(copy, place, index, Access::Whole); });
 }
 
 void GpuTileBuilder::buildClasses(const TileValues &tile, const Copy &copy,
@@ -492,7 +582,15 @@ void GpuTileBuilder::buildClasses(const TileValues &tile, const Copy &copy,
   when(
       isFull, [&] { buildFull(copy, place); },
       [&] {
-        when(isVector, [&] { buildVector(tile, copy, place); }, zeroOrScalar);
+        when(
+            isVector,
+            [&] {
+              if (function.adds)
+                buildVectorThatAdds(tile, copy, place);
+              else
+                buildVector(tile, copy, place);
+            },
+            zeroOrScalar);
       });
 }
 
@@ -501,7 +599,9 @@ void GpuTileBuilder::buildClasses(const TileValues &tile, const Copy &copy,
 //===----------------------------------------------------------------------===//
 
 void GpuTileBuilder::buildBody(Value tileIndex, Value row) {
-  TileValues tile = readRecord(tiles, tileIndex, row);
+  bool hasSeveralRuns = llvm::any_of(
+      plan.tiles, [](const Tile &tile) { return tile.severalRuns; });
+  TileValues tile = readRecord(tiles, tileIndex, row, hasSeveralRuns);
   forPair(tile, function.pairs,
           [&](DtypePair pair) { buildClasses(tile, describe(pair), row); });
 }
@@ -515,7 +615,6 @@ LLVM::LLVMFuncOp GpuTileBuilder::build(LLVM::GlobalOp table, int64_t members) {
   auto func = LLVM::LLVMFuncOp::create(
       b, kernel.name, type,
       kernel.emulate ? LLVM::Linkage::Internal : LLVM::Linkage::External);
-  func.setArgAttr(1, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(func.addEntryBlock(b));
   addresses = func.getArgument(0);
@@ -544,6 +643,8 @@ LLVM::LLVMFuncOp GpuTileBuilder::build(LLVM::GlobalOp table, int64_t members) {
     func->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
     func->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                   b.getDenseI32ArrayAttr({int32_t(kThreads), 1, 1}));
+    func->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
+                  b.getI32IntegerAttr(kRegisters));
     Value block = NVVM::BlockIdXOp::create(b, i32);
     Value row = NVVM::BlockIdYOp::create(b, i32);
     thread = NVVM::ThreadIdXOp::create(b, i32);

@@ -49,7 +49,8 @@ void TileBuilder::when(Value condition, function_ref<void()> then,
   otherwise();
 }
 
-TileValues TileBuilder::readRecord(Value tiles, Value tile, Value row) {
+TileValues TileBuilder::readRecord(Value tiles, Value tile, Value row,
+                                   bool hasSeveralRuns) {
   // Two loads of 16 bytes, of a constant that no kernel writes.
   Value record = offset(tiles, mul(tile, kTileWords * 4));
   SmallVector<Value> words;
@@ -67,8 +68,10 @@ TileValues TileBuilder::readRecord(Value tiles, Value tile, Value row) {
   values.member = bits(words[0], 0, 16);
   values.pair = bits(words[0], 16, 4);
   values.vectorLog = bits(words[0], 20, 4);
-  values.several =
-      compare(arith::CmpIPredicate::ne, bits(words[0], 24, 1), constant32(0));
+  values.several = hasSeveralRuns
+                       ? compare(arith::CmpIPredicate::ne,
+                                 bits(words[0], 24, 1), constant32(0))
+                       : constant(i1, 0);
   Value zero = constant32(0);
   Value first = select(values.several, zero, words[1]);
   values.count = words[3];

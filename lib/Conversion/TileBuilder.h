@@ -92,8 +92,9 @@ protected:
   //===--- the parts
   //-------------------------------------------------------===//
   /// The record of tile `tile` of the table at `tiles`, for row `row` (both
-  /// i64).
-  TileValues readRecord(Value tiles, Value tile, Value row);
+  /// i64). Code for tables without tiles of several runs is simpler.
+  TileValues readRecord(Value tiles, Value tile, Value row,
+                        bool hasSeveralRuns = true);
   /// Runs `body` for the tile's pair of dtypes.
   void forPair(const TileValues &tile, ArrayRef<DtypePair> pairs,
                function_ref<void(DtypePair)> body);

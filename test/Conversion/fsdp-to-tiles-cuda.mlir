@@ -24,7 +24,7 @@ fsdp.bucket @"layers.0_reduce" reduce @"layers.0"[@norm, @wq] : f32
 // CHECK:         llvm.mlir.global internal constant @layers_0_reduce_chunk_cat_tiles({{.*}}) {addr_space = 1 : i32, alignment = 32 : i64}
 // CHECK:         llvm.func @layers_0_reduce_chunk_cat(
 // CHECK-SAME:      llvm.byval = !llvm.array<2 x i64>, nvvm.grid_constant
-// CHECK-SAME:      gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 256, 1, 1>
+// CHECK-SAME:      gpu.kernel, nvvm.kernel, nvvm.maxnreg = 32 : i32, nvvm.maxntid = array<i32: 256, 1, 1>
 // CHECK-DAG:       nvvm.read.ptx.sreg.ctaid.x
 // CHECK-DAG:       nvvm.read.ptx.sreg.tid.x
 // CHECK:           nvvm.griddepcontrol {{ *}}wait

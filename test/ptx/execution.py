@@ -28,6 +28,7 @@ class Placement:
     members: list
     bucket: int = 0  # bytes
     in_place: bool = False  # the existing shards are the results
+    member_bytes: int = 0  # that the members lie further behind
 
     @staticmethod
     def aligned(op):
@@ -35,12 +36,12 @@ class Placement:
 
     @staticmethod
     def random(op, rng):
-        """Any multiple of an element's size. In a byte bucket, of the largest
-        member's: the bucket's allocation is never less aligned."""
-        sizes = [t.size for t in op.layout.dtypes]
+        """Mostly any multiple of an element's size; the bucket at times at any
+        byte, and a byte bucket always."""
+        is_bytes = op.layout.wire is None or rng.random() < 0.25
         return Placement(
             [int(n) for n in rng.integers(0, 17, len(op.member_dtypes))],
-            int(rng.integers(0, 17)) * max(sizes),
+            int(rng.integers(0, 17)) * (1 if is_bytes else op.layout.wire.size),
             in_place=bool(op.adds and rng.random() < 0.5),
         )
 
@@ -53,7 +54,7 @@ def _operands(op, placement, rng):
         t = op.member_dtypes[index]
         name = f"{what} {index}"
         size = op.member_elements(index) * t.size
-        at = placement.members[index] * t.size
+        at = placement.members[index] * t.size + placement.member_bytes
         return memory.add(name, size, at, **arguments)
 
     count = range(len(op.member_dtypes))

@@ -26,7 +26,7 @@ from execution import Placement, WrongResult, execute
 from interpreter import PtxError, parse
 from run_kernels import launches_by_op
 
-DATA = 2
+DATA = 3
 OFF_BY_ONE = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt"}
 
 # kind -> (what to look for in a line, what to put there)
@@ -53,7 +53,10 @@ def is_caught(text, groups):
         for number, (op, launches) in enumerate(groups):
             for attempt in range(DATA):
                 rng = np.random.default_rng([number, attempt])
-                place = Placement.random(op, rng) if attempt else Placement.aligned(op)
+                place = Placement.random(op, rng)
+                if attempt != 1:
+                    place = Placement.aligned(op)
+                    place.bucket = attempt // 2  # in the end, an odd byte
                 execute(module, launches, place, [number, attempt])
     except (PtxError, WrongResult) as error:
         return str(error)

@@ -55,7 +55,7 @@ def full_tile(kernel):
             continue
         if batch_bytes(block):
             batches.append(batch_bytes(block))
-    return min(batches)
+    return min(batches, default=0)
 
 
 def report(ptxas, name, scratch):

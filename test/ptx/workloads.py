@@ -30,13 +30,14 @@ def _type(kind, shape, name):
 class Workload:
     """One op on members of (shape, dtype outside of the bucket)."""
 
-    def __init__(self, op, members, wire, extra=""):
+    def __init__(self, op, members, wire, extra="", shard_dim=0):
         self.op, self.members, self.wire, self.extra = op, members, wire, extra
+        self.shard_dim = shard_dim
 
     def text(self):
         own = [t if self.wire == "bytes" else self.wire for _, t in self.members]
         layout = BucketLayout(
-            [ShardLayout(s, 0, RANKS) for s, _ in self.members],
+            [ShardLayout(s, self.shard_dim, RANKS) for s, _ in self.members],
             [dtype(t) for t in own],
             None if self.wire == "bytes" else dtype(self.wire),
             128,
@@ -51,8 +52,9 @@ class Workload:
         ]
         lines = [f"shard.grid @dp(shape = {RANKS})", "fsdp.unit @u on @dp {"]
         for i, ((s, _), t) in enumerate(zip(self.members, own)):
+            dim = f" shard_dim {self.shard_dim}" if self.shard_dim else ""
             lines.append(
-                f"  fsdp.param @p{i} : {_type('tensor', s, t)}"
+                f"  fsdp.param @p{i} : {_type('tensor', s, t)}{dim}"
                 f" precision <param = {t}, reduce = {t}, grad = {t}>"
             )
         lines.append("}")
@@ -106,11 +108,21 @@ WORKLOADS = {
     "s1": lambda n: Workload("unchunk", only_matrices("bf16", n), "bf16"),
     "unchunk-wide": lambda n: Workload("unchunk", layer("f32", "f32", n), "bf16"),
     "unchunk-narrow": lambda n: Workload("unchunk", layer("bf16", "bf16", n), "f32"),
+    "unchunk-f64": lambda n: Workload("unchunk", layer("bf16", "bf16", n), "f64"),
     "split": lambda n: Workload(
         "split", layer("f32", "f32", n), "f32", " divide 4.0 add"
     ),
     "split-cast": lambda n: Workload(
         "split", layer("f32", "f32", n), "bf16", " divide 3.0 add"
+    ),
+    "strided": lambda n: Workload(
+        "chunk_cat", only_matrices("bf16", n), "f32", shard_dim=1
+    ),
+    "strided-narrow": lambda n: Workload(
+        "chunk_cat", only_matrices("f32", n), "bf16", shard_dim=1
+    ),
+    "strided-unchunk": lambda n: Workload(
+        "unchunk", only_matrices("f32", n), "bf16", shard_dim=1
     ),
     "g2b": lambda n: Workload("concat", many("f32", n), "bytes"),
     "g2b-bf16": lambda n: Workload("concat", many("bf16", n), "bytes"),

@@ -228,6 +228,8 @@ class View:
         table = self.symbols.is_table(addresses)
         if not table and not self.chunk.waited:
             raise PtxError(f"{where}: data is read before griddepcontrol.wait")
+        if not table and ".nc" in instruction.opcode:
+            raise PtxError(f"{where}: data is read as if nothing wrote it")
         self._count(addresses, None, element_bytes * count, instruction, table)
         return self.memory.load(addresses, element_bytes, count, where)
 

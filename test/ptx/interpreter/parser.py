@@ -153,6 +153,8 @@ PARAM = re.compile(
     r"(?:\[(\d+)\])?"
 )
 GLOBAL = re.compile(r"\.global \.align (\d+) \.b8 (\w+)\[(\d+)\] = \{([^}]*)\};")
+# What does not change what a kernel computes.
+IGNORED = (".version", ".address_size", ".maxnreg")
 
 
 def parse(text):
@@ -194,6 +196,6 @@ def parse(text):
             max_threads = int(line.split()[1].rstrip(","))
         elif line == "{":
             reader = _KernelReader()
-        elif line != ")" and not line.startswith((".version", ".address_size")):
+        elif line != ")" and not line.startswith(IGNORED):
             raise PtxError(f"line {number}: '{line}' is not understood")
     return module
