@@ -25,6 +25,7 @@ PYTHON = "/usr/bin/python3"  # the one that has Debian's NumPy
 MAX_CASES_NOT_COVERED = 0
 RANDOM_CASES = 100
 RANDOM_EMULATED_CASES = 60
+RANDOM_INTERPRETED_CASES = 40
 RANDOM_PROGRAMS = 120
 SHOWN_LINES_OF_A_LOG = 200
 
@@ -234,6 +235,15 @@ def emulated(step):
     )
 
 
+def interpreted(step):
+    """The same cases as a GPU's artefacts, on a fake GPU that interprets PTX."""
+    command = [PYTHON, "scripts/run-cases", "--interpret"]
+    counts = whole(step, *command, "test/cases.json")
+    return counts + whole(
+        step, *command, f"--random={RANDOM_INTERPRETED_CASES}", "--seed=4"
+    )
+
+
 def random_programs(step):
     """Always the same ones; then planted faults, each of which must be found."""
     command = [PYTHON, "scripts/random-programs", "--seed=1"]
@@ -257,6 +267,7 @@ STEPS = {
     "oracle": (oracle, "the NumPy model against worked values"),
     "cases": (cases, "cases with known answers through the tools"),
     "emulated": (emulated, "the cases that run, on the GPU's kernels, emulated"),
+    "interpreted": (interpreted, "the cases that run, on the GPU's PTX, interpreted"),
     "random": (random_programs, "random programs, two levels and the oracle"),
     "sanitizers": (sanitizers, "layout and runtime under ASan, UBSan and TSan"),
     "examples": (examples, "real models on 1 to 8 ranks, bit by bit"),

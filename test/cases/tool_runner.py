@@ -21,6 +21,7 @@ from oracle.dtypes import dtype
 from . import ir
 from .bucket_case import HandWritten, options_of, precisions_of
 from .oracle_runner import expect_shards, packed_rows
+from .targets import TARGETS
 from .values import (
     Mismatch, expect, expect_rows, expect_values, numbers, tensor,
 )
@@ -41,13 +42,6 @@ def runs_program(case):
 
 class ToolFailed(Exception):
     """A tool failed where it must not; the message says how."""
-
-
-# What fsdp-compile makes of a case, all to run on the host.
-TARGETS = {
-    "cpu": ["--target=cpu"],
-    "emulate": ["--target=cuda", "--emulate"],
-}
 
 
 class ToolRunner:
@@ -74,6 +68,7 @@ class CaseRun:
         self.tools = tools
         self.target = target
         self.folder = folder
+        self.environment = {**os.environ, **target.environment(self)}
         self.options = options_of(case)
         self.ranks = prod(case["grid"]["shape"])
 
@@ -82,20 +77,25 @@ class CaseRun:
 
     # --- the tools ---------------------------------------------------------
 
-    def call(self, tool, *arguments):
-        command = [str(self.tools / tool), *map(str, arguments)]
+    def call(self, tool, *arguments, tools=None):
+        command = [str(Path(tools or self.tools) / tool), *map(str, arguments)]
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, cwd=self.folder
+            command, capture_output=True, text=True, timeout=120, cwd=self.folder,
+            env=self.environment,
         )
         if done.returncode < 0 or done.returncode >= 128 or "PLEASE" in done.stderr:
             raise ToolFailed(f"{tool} crashed ({done.returncode}): {done.stderr[:400]}")
         return done
 
-    def succeed(self, tool, *arguments):
-        done = self.call(tool, *arguments)
+    def succeed(self, tool, *arguments, tools=None):
+        done = self.call(tool, *arguments, tools=tools)
         if done.returncode:
-            raise ToolFailed(f"{tool}: {(done.stderr or done.stdout).strip()[:600]}")
+            self.fail(tool, done)
         return done
+
+    @staticmethod
+    def fail(tool, done):
+        raise ToolFailed(f"{tool}: {(done.stderr or done.stdout).strip()[:600]}")
 
     def write(self, text, name="case.mlir"):
         (self.folder / name).write_text(text)
@@ -123,9 +123,7 @@ class CaseRun:
             raise ToolFailed(f"the plan is not JSON: {error}") from None
 
     def compile(self, source, output, *options):
-        self.succeed(
-            "fsdp-compile", source, *self.target, *options, "-o", output
-        )
+        self.target.compile(self, source, output, options)
         return output
 
     def execute(self, artefact, inputs, *, per_rank=True):
@@ -138,6 +136,7 @@ class CaseRun:
         self.succeed(
             "fsdp-run", f"./{artefact}", f"--ranks={self.ranks}",
             f"--in={name}", f"--out={artefact}.{{rank}}.safetensors",
+            *self.target.run_options,
         )
         return [
             tensor_file.read(self.folder / f"{artefact}.{rank}.safetensors")

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeState.h"
+#include "Interpreter.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,7 @@ void fake::State::reset() {
   faults.clear();
   kernels.clear();
   asyncError = 0;
+  broken = 0;
   nextStream = 0;
   capturing = false;
 }
@@ -128,13 +130,14 @@ struct FakeEvent {
 /// "fake: name=48,8 name=..." lists kernels with the sizes of their parameters,
 /// PTX says them itself, and what a binary holds nobody here can tell.
 struct FakeLibrary {
-  std::string text;
+  std::shared_ptr<const std::string> text = std::make_shared<std::string>();
   bool binary = false;
 };
 
 struct FakeKernel {
   std::string name;
   std::vector<size_t> sizes; ///< none: not known
+  std::shared_ptr<const std::string> text;
 };
 
 FakeStream *of(Stream stream) { return reinterpret_cast<FakeStream *>(stream); }
@@ -156,6 +159,16 @@ std::vector<size_t> sizesInPtx(const std::string &text, size_t begin) {
     at = end;
   }
   return sizes;
+}
+
+/// Work for the interpreter; a kernel that does wrong breaks the device.
+void interpret(const fake::InterpretedLaunch &launch) {
+  std::string problem = fake::Interpreter::get()->run(launch, state().buffers);
+  if (problem.empty())
+    return;
+  std::fprintf(stderr, "fake GPU: kernel '%s': %s\n", launch.kernel.c_str(),
+               problem.c_str());
+  state().broken = 719; // CUDA_ERROR_LAUNCH_FAILED
 }
 
 int versionOf(const char *variable, int usual) {
@@ -291,6 +304,8 @@ Result cuEventRecord(Event event, Stream stream) {
 Result cuEventQuery(Event event) {
   FAULT(cuEventQuery);
   state().pump();
+  if (state().broken)
+    return state().broken;
   return reinterpret_cast<FakeEvent *>(event)->reached ? success
                                                        : errorNotReady;
 }
@@ -307,7 +322,10 @@ Result cuMemAllocAsync(Address *address, size_t bytes, Stream stream) {
   FAULT(cuMemAllocAsync);
   state().note(of(stream), "alloc " + std::to_string(bytes));
   void *data = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
-  std::memset(data, 0, (bytes + 511) / 512 * 512);
+  // Where kernels really run, nothing may live on memory that happens to be 0.
+  std::memset(data, fake::Interpreter::get() ? 0xA5 : 0,
+              (bytes + 511) / 512 * 512);
+  state().buffers[reinterpret_cast<uintptr_t>(data)] = bytes;
   ++state().live["buffers"];
   *address = reinterpret_cast<Address>(data);
   return success;
@@ -317,6 +335,7 @@ Result cuMemFreeAsync(Address address, Stream stream) {
   Lock lock(state().mutex);
   state().note(of(stream), "free");
   of(stream)->work.push_back([address] {
+    state().buffers.erase(address);
     std::free(reinterpret_cast<void *>(address));
     --state().live["buffers"];
     return true;
@@ -363,7 +382,7 @@ Result cuLibraryLoadData(Library *library, const void *code, int *, void **,
   made->binary = std::memcmp(text, "\177ELF", 4) == 0 ||
                  static_cast<unsigned char>(*text) == 0x50;
   if (!made->binary)
-    made->text = text;
+    made->text = std::make_shared<std::string>(text);
   ++state().live["libraries"];
   *library = reinterpret_cast<Library>(made);
   return success;
@@ -381,20 +400,21 @@ Result cuLibraryGetKernel(Kernel *kernel, Library library, const char *name) {
   const auto &from = *reinterpret_cast<FakeLibrary *>(library);
   // Kernels live as long as the fake: there are few.
   static std::deque<FakeKernel> kernels;
-  FakeKernel made = {name, {}};
-  if (from.text.rfind("fake:", 0) == 0) {
+  const std::string &text = *from.text;
+  FakeKernel made = {name, {}, from.text};
+  if (text.rfind("fake:", 0) == 0) {
     std::string key = " " + std::string(name) + "=";
-    size_t at = from.text.find(key);
+    size_t at = text.find(key);
     if (at == std::string::npos)
       return errorNotFound;
     at += key.size();
-    made.sizes = {parse<size_t>(from.text, at),
-                  parse<size_t>(from.text, from.text.find(',', at) + 1)};
+    made.sizes = {parse<size_t>(text, at),
+                  parse<size_t>(text, text.find(',', at) + 1)};
   } else if (!from.binary) {
-    size_t at = from.text.find(".entry " + std::string(name) + "(");
+    size_t at = text.find(".entry " + std::string(name) + "(");
     if (at == std::string::npos)
       return errorNotFound;
-    made.sizes = sizesInPtx(from.text, at);
+    made.sizes = sizesInPtx(text, at);
   }
   kernels.push_back(std::move(made));
   *kernel = reinterpret_cast<Kernel>(&kernels.back());
@@ -427,12 +447,26 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
   const char *at = static_cast<const char *>(parameters[0]);
   std::vector<char> addresses(at, at + bytes);
   void *bucket = *static_cast<void **>(parameters[1]);
+  auto &work = of(config->stream)->work;
   auto body = state().kernels.find(kernel.name);
-  if (body != state().kernels.end())
-    of(config->stream)->work.push_back([addresses, bucket, run = body->second] {
+  if (body != state().kernels.end()) {
+    work.push_back([addresses, bucket, run = body->second] {
       run(addresses.data(), bucket);
       return true;
     });
+  } else if (fake::Interpreter::get()) {
+    fake::InterpretedLaunch launch = {kernel.text,    kernel.name,
+                                      config->gridX,  config->gridY,
+                                      config->blockX, {}};
+    launch.parameters.resize(bytes / 8);
+    std::memcpy(launch.parameters.data(), at, bytes / 8 * 8);
+    launch.parameters.push_back(reinterpret_cast<uintptr_t>(bucket));
+    work.push_back([launch] {
+      interpret(launch);
+      return true;
+    });
+    state().pump();
+  }
   return success;
 }
 

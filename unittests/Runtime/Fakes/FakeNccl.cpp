@@ -411,12 +411,14 @@ Result ncclMemAlloc(void **data, size_t bytes) {
   FAULT(ncclMemAlloc);
   *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   std::memset(*data, 0, bytes);
+  state().buffers[reinterpret_cast<uintptr_t>(*data)] = bytes;
   ++state().live["blocks"];
   return success;
 }
 
 Result ncclMemFree(void *data) {
   Lock lock(state().mutex);
+  state().buffers.erase(reinterpret_cast<uintptr_t>(data));
   std::free(data);
   --state().live["blocks"];
   return success;

@@ -54,7 +54,9 @@ public:
   std::map<int, std::string> records;
   std::map<std::string, std::pair<int, int>> faults; ///< calls to go, code
   std::map<std::string, KernelBody> kernels;
-  std::map<std::string, int> live; ///< by kind
+  std::map<std::string, int> live;    ///< by kind
+  std::map<uint64_t, size_t> buffers; ///< sizes of device memory, by address
+  int broken = 0; ///< what everything returns after a kernel has failed
   std::string rangeText;
   std::vector<std::string> folders; ///< of NCCL ids made here
   int asyncError = 0;
