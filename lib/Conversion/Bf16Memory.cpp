@@ -14,7 +14,9 @@
 // All arithmetic on bf16 is integer arithmetic by now (ExpandFloats.cpp). Where
 // a bf16 is stored, LLVM moves the cast to bf16 up, through the selection of
 // the NaN; and x86 has no vector selection of bf16, so that a loop over casts
-// falls apart into scalars.
+// falls apart into scalars. Parts of a vector of bf16 are taken out of integers
+// too: x86 would take them out of f32, and round back by a function of the
+// compiler's own library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,24 +43,38 @@ static Type toInteger(Type type) {
   return integer;
 }
 
+/// Lets the owner of `operand` read integers where it read bf16.
+static void takeInteger(OpBuilder &builder, OpOperand &operand) {
+  if (Type integer = toInteger(operand.get().getType()))
+    operand.set(LLVM::BitcastOp::create(builder, operand.getOwner()->getLoc(),
+                                        integer, operand.get()));
+}
+
+/// Lets the op that makes `result` make integers where it made bf16.
+static void giveInteger(OpBuilder &builder, Value result) {
+  Type type = result.getType();
+  Type integer = toInteger(type);
+  if (!integer)
+    return;
+  builder.setInsertionPointAfterValue(result);
+  result.setType(integer);
+  auto cast = LLVM::BitcastOp::create(builder, result.getLoc(), type, result);
+  result.replaceAllUsesExcept(cast.getResult(), cast);
+}
+
 namespace {
 struct Bf16MemoryPass : fsdp::impl::Bf16MemoryPassBase<Bf16MemoryPass> {
   void runOnOperation() override {
     getOperation()->walk([](Operation *op) {
       OpBuilder builder(op);
       if (auto store = dyn_cast<LLVM::StoreOp>(op)) {
-        if (Type integer = toInteger(store.getValue().getType()))
-          store.getValueMutable().assign(LLVM::BitcastOp::create(
-              builder, op->getLoc(), integer, store.getValue()));
+        takeInteger(builder, store.getValueMutable());
       } else if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
-        Type type = load.getType();
-        if (Type integer = toInteger(type)) {
-          builder.setInsertionPointAfter(load);
-          load.getResult().setType(integer);
-          auto cast =
-              LLVM::BitcastOp::create(builder, op->getLoc(), type, load);
-          load.getResult().replaceAllUsesExcept(cast.getResult(), cast);
-        }
+        giveInteger(builder, load.getResult());
+      } else if (auto shuffle = dyn_cast<LLVM::ShuffleVectorOp>(op)) {
+        takeInteger(builder, shuffle.getV1Mutable());
+        takeInteger(builder, shuffle.getV2Mutable());
+        giveInteger(builder, shuffle.getResult());
       }
     });
   }

@@ -216,8 +216,7 @@ static std::optional<Collectives::Opposite> findOppositeFirstUses(
 }
 
 std::optional<Collectives::Opposite>
-Collectives::findOpposite(ArrayRef<SmallVector<Block *>> ways,
-                          bool anyPayload) {
+Collectives::findOpposite(ArrayRef<SmallVector<Block *>> ways) {
   auto communicatorOf = [](const Use &use) {
     return std::pair<const void *, uintptr_t>(nullptr, use.communicator);
   };
@@ -235,9 +234,8 @@ Collectives::findOpposite(ArrayRef<SmallVector<Block *>> ways,
     for (size_t j = i + 1; j < ways.size(); ++j) {
       if (auto found = findOppositeFirstUses(uses[i], uses[j], communicatorOf))
         return found;
-      if (anyPayload)
-        if (auto found = findOppositeFirstUses(uses[i], uses[j], payloadOf))
-          return found;
+      if (auto found = findOppositeFirstUses(uses[i], uses[j], payloadOf))
+        return found;
     }
   return std::nullopt;
 }

@@ -66,10 +66,9 @@ public:
     const Collective *collective;
   };
   /// Looks for two communicators whose first uses by two ways are in opposite
-  /// orders. With `anyPayload` also for two units, or members of buckets, on
-  /// whatever communicators. Must not be called where there is recursion.
-  std::optional<Opposite> findOpposite(ArrayRef<SmallVector<Block *>> ways,
-                                       bool anyPayload);
+  /// orders, or two units, or members of buckets, on whatever communicators.
+  /// Must not be called where there is recursion.
+  std::optional<Opposite> findOpposite(ArrayRef<SmallVector<Block *>> ways);
 
 private:
   void add(Operation *op, GridAxes &axes, SymbolTableCollection &symbolTable);

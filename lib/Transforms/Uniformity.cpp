@@ -61,9 +61,7 @@ static bool isLiteral(Value value) {
          isa_and_nonnull<IntegerAttr, FloatAttr, ElementsAttr>(literal);
 }
 
-/// The operands of `op` that decide where control flows: those of an op with
-/// regions, of its terminators, or of a branch that are not forwarded.
-static SmallVector<Value> getDeciders(Operation *op) {
+SmallVector<Value> Uniformity::getDeciders(Operation *op) {
   SmallVector<Value> deciders;
   auto addOthers = [&](Operation *from, ArrayRef<OperandRange> forwarded) {
     for (OpOperand &operand : from->getOpOperands()) {
@@ -229,6 +227,35 @@ bool Uniformity::isInLoopOfBlocks(Block *block) {
   return !flow.isReducible || flow.inLoop.contains(block);
 }
 
+SmallVector<Operation *> Uniformity::getBranches(Block *block) {
+  SmallVector<Operation *> branches;
+  if (block->isEntryBlock())
+    return branches;
+  const RegionFlow &flow = getFlow(block->getParent());
+  llvm::SetVector<Block *> deciders;
+  for (Block *next = block; next;) {
+    for (Block *decider : flow.deciders.lookup(next))
+      deciders.insert(decider);
+    next =
+        branches.size() < deciders.size() ? deciders[branches.size()] : nullptr;
+    if (next)
+      branches.push_back(next->getTerminator());
+  }
+  return branches;
+}
+
+bool Uniformity::reaches(Block *from, Block *to) {
+  llvm::SetVector<Block *> reached;
+  reached.insert(from);
+  for (unsigned i = 0; i < reached.size(); ++i)
+    for (Block *next : reached[i]->getSuccessors()) {
+      if (next == to)
+        return true;
+      reached.insert(next);
+    }
+  return false;
+}
+
 SmallVector<SmallVector<Block *>> Uniformity::getWays(Operation *op) {
   SmallVector<SmallVector<Block *>> ways;
   if (auto regionOp = dyn_cast<RegionBranchOpInterface>(op)) {
@@ -276,8 +303,6 @@ void Uniformity::addEdge(unsigned node, Key dependsOn, Operation *via) {
 void Uniformity::addDeciders(unsigned node, Operation *op, Operation *via) {
   for (Value value : getDeciders(op))
     addEdge(node, value, via);
-  if (via)
-    decidingOps.insert(via);
 }
 
 void Uniformity::expand(unsigned node) {

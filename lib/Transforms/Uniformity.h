@@ -114,10 +114,15 @@ public:
   Dependence getControl(Block *block) const;
   /// What the decision of a branch or of an op with regions depends on.
   Dependence getDecision(Operation *op) const;
-  /// The branches and ops with regions on which a block asked for depends.
-  ArrayRef<Operation *> getDecidingOps() const {
-    return decidingOps.getArrayRef();
-  }
+  /// The operands of an op with regions, of its terminators or of a branch that
+  /// decide where control flows: those that are forwarded to nobody.
+  static SmallVector<Value> getDeciders(Operation *op);
+  /// The branches between the blocks of its region on which it depends whether
+  /// `block` is reached, the nearest first.
+  SmallVector<Operation *> getBranches(Block *block);
+  bool isInLoopOfBlocks(Block *block);
+  /// True if a way between the blocks of a region leads from `from` to `to`.
+  static bool reaches(Block *from, Block *to);
   /// The ways that the control flow may take at a deciding op, until they meet
   /// again: the blocks of each.
   SmallVector<SmallVector<Block *>> getWays(Operation *op);
@@ -166,7 +171,6 @@ private:
   void expandCall(unsigned node, OpResult result);
   void addDeciders(unsigned node, Operation *op, Operation *via);
   const RegionFlow &getFlow(Region *region);
-  bool isInLoopOfBlocks(Block *block);
   std::string describeSource(Key key) const;
 
   GridAxes &axes;
@@ -174,7 +178,6 @@ private:
   SymbolTableCollection &symbolTable;
   std::vector<Node> nodes;
   DenseMap<Key, unsigned> numbers;
-  llvm::SetVector<Operation *> decidingOps;
   DenseMap<Region *, RegionFlow> flows;
   DominanceInfo dominance;
   PostDominanceInfo postDominance;

@@ -34,9 +34,10 @@
 //
 // A collective may thus depend on coordinates of axes outside its group, where
 // whole communicators take one way and others another. Then one thing more is
-// required: two ways do not use two communicators in opposite orders. (2) does
-// not need that, but libraries do that run the communicators of one device side
-// by side on shared resources, and ask for one order of them on all ranks.
+// required: no two ranks first use two communicators in opposite orders
+// (FirstUses.h). (2) does not need that, but libraries do that run the
+// communicators of one device side by side on shared resources, and ask for one
+// order of them on all ranks.
 //
 // What is refused because nothing is known about it: collectives in regions of
 // ops that may run in parallel, later or on some lanes only, and of ops that
@@ -45,7 +46,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CollectiveOrder.h"
+#include "FirstUses.h"
 
 #include "fsdp/Transforms/Passes.h"
 #include "fsdp/Transforms/Plan.h"
@@ -70,7 +71,8 @@ public:
   explicit Proof(ModuleOp module)
       : calls(module, symbolTable),
         collectives(module, calls, axes, symbolTable),
-        uniformity(axes, calls, symbolTable), loc(module.getLoc()) {}
+        uniformity(axes, calls, symbolTable),
+        firstUses(collectives, calls, uniformity), loc(module.getLoc()) {}
   LogicalResult run();
 
 private:
@@ -78,19 +80,24 @@ private:
   void checkRecursion();
   void checkControl();
   void checkOrder();
+  bool checkOrder(Operation *function);
   Operation *findUnordered(Block *block);
   /// Remembers `cause`, and that the proof has failed; returns true if there is
   /// an error to print.
   bool isNews(Operation *cause);
   void reportControl(const Collective &collective,
                      const Uniformity::Reason &reason, Dependence cause);
-  void reportOrder(const Collectives::Opposite &found, Operation *decidingOp);
+  void reportOrder(const Collectives::Opposite &found, Operation *decidingOp,
+                   Dependence decision);
 
   SymbolTableCollection symbolTable;
   GridAxes axes;
   DirectCalls calls;
   Collectives collectives;
   Uniformity uniformity;
+  FirstUses firstUses;
+  DenseMap<Operation *, SmallVector<Operation *>> callsFrom; ///< a function
+  DenseMap<Operation *, bool> isInOrder;                     ///< a function
   /// The op around a block, if any, that may not run its regions in order.
   DenseMap<Block *, Operation *> unordered;
   /// One error for each cause is enough.
@@ -203,15 +210,14 @@ void Proof::reportControl(const Collective &collective,
 }
 
 void Proof::reportOrder(const Collectives::Opposite &found,
-                        Operation *decidingOp) {
+                        Operation *decidingOp, Dependence decision) {
   InFlightDiagnostic diag =
       found.second->op->emitOpError("of ")
       << found.second->describe() << " comes after " << found.first->describe()
       << " here, but " << found.otherFirst->describe() << " before "
       << found.otherSecond->describe()
       << " in another branch of control flow that depends on "
-      << axes.describe(uniformity.getDecision(decidingOp))
-      << ", expected one order on all ranks";
+      << axes.describe(decision) << ", expected one order on all ranks";
   diag.attachNote(found.first->op->getLoc())
       << found.first->describe() << " is first here";
   diag.attachNote(found.otherFirst->op->getLoc())
@@ -240,8 +246,9 @@ void Proof::checkControl() {
     if (reason.decidingOp) {
       cause &= uniformity.getDecision(reason.decidingOp);
       auto ways = uniformity.getWays(reason.decidingOp);
-      if (auto found = collectives.findOpposite(ways, /*anyPayload=*/true)) {
-        reportOrder(*found, reason.decidingOp);
+      if (auto found = collectives.findOpposite(ways)) {
+        reportOrder(*found, reason.decidingOp,
+                    uniformity.getDecision(reason.decidingOp));
         continue;
       }
     }
@@ -249,16 +256,30 @@ void Proof::checkControl() {
   }
 }
 
+/// Checks `function`, and before it what it calls: what is in opposite orders
+/// there is so in every caller. Returns false if something was found.
+bool Proof::checkOrder(Operation *function) {
+  auto [it, isNew] = isInOrder.try_emplace(function, true);
+  if (!isNew)
+    return it->second;
+  bool inOrder = true;
+  for (Operation *call : callsFrom.lookup(function))
+    inOrder &= checkOrder(calls.getCallee(call));
+  if (inOrder)
+    if (auto found = firstUses.findOpposite(function)) {
+      inOrder = false;
+      if (!reported.contains(found->decidingOp) && isNews(found->decidingOp))
+        reportOrder(found->uses, found->decidingOp, found->decision);
+    }
+  return isInOrder[function] = inOrder;
+}
+
 void Proof::checkOrder() {
-  for (Operation *op : uniformity.getDecidingOps()) {
-    Dependence decision = uniformity.getDecision(op);
-    if (!(decision & ~kDependsOnData) || reported.contains(op))
-      continue;
-    auto ways = uniformity.getWays(op);
-    auto found = collectives.findOpposite(ways, /*anyPayload=*/false);
-    if (found && isNews(op))
-      reportOrder(*found, op);
-  }
+  for (Operation *call : collectives.getIssuingCalls())
+    callsFrom[call->getParentOfType<FunctionOpInterface>()].push_back(call);
+  for (Operation *function : calls.getFunctions())
+    if (!cast<FunctionOpInterface>(function).isExternal())
+      checkOrder(function);
 }
 
 /// Records the hash of the plan, in which the ranks must agree when they start.

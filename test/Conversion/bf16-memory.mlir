@@ -21,6 +21,14 @@ llvm.func @vectors(%p: !llvm.ptr, %q: !llvm.ptr) {
   llvm.return
 }
 
+// CHECK-LABEL: llvm.func @parts(
+// CHECK:         llvm.shufflevector %{{.+}}, %{{.+}} [0, 1] : vector<4xi16>
+// CHECK-NEXT:    llvm.bitcast %{{.+}} : vector<2xi16> to vector<2xbf16>
+llvm.func @parts(%x: vector<4xbf16>) -> vector<2xbf16> {
+  %low = llvm.shufflevector %x, %x [0, 1] : vector<4xbf16>
+  llvm.return %low : vector<2xbf16>
+}
+
 // CHECK-LABEL: llvm.func @negative_f16(
 // CHECK-NEXT:    llvm.load %{{.+}} : !llvm.ptr -> f16
 // CHECK-NEXT:    llvm.store %{{.+}}, %{{.+}} : f16, !llvm.ptr

@@ -427,6 +427,14 @@ fsdp.bucket @b gather @u[@w, @ids] : f32
 // bucket C5
 shard.grid @dp(shape = 4)
 fsdp.unit @u on @dp { fsdp.param @w : tensor<4xf32> }
+// expected-error @below {{bucket 'b' has align 3, expected a power of two from 1 to 4096}}
+fsdp.bucket @b gather @u[@w] : f32 align 3
+
+// -----
+
+// bucket C5
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp { fsdp.param @w : tensor<4xf32> }
 // expected-error @below {{bucket 'b' has align 48, expected a power of two from 1 to 4096}}
 fsdp.bucket @b gather @u[@w] : f32 align 48
 

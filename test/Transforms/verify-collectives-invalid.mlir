@@ -651,7 +651,7 @@ fsdp.unit @a on @g shard_axes [1] { fsdp.param @wa : tensor<4xf32> }
 fsdp.unit @b on @g shard_axes [2] { fsdp.param @wb : tensor<4xf32> }
 
 func.func private @gather_b(%s: tensor<2xf32>) {
-  // expected-note @below {{unit 'b' is first in the other branch}}
+  // expected-note @below {{unit 'b' is first here}}
   %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
   return
 }
@@ -662,13 +662,13 @@ func.func @negative_order_of_communicators(%s: tensor<2xf32>) {
   %first = arith.cmpi eq, %i, %c0 : index
   // expected-note @below {{'scf.if' decides here}}
   scf.if %first {
-    // expected-note @below {{unit 'a' is first here}}
+    // expected-note @below {{unit 'a' is first in the other branch}}
     %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
-    // expected-error @below {{of unit 'b' comes after unit 'a' here, but unit 'b' before unit 'a' in another branch of control flow that depends on the rank's coordinate on axis 0 of grid 'g', expected one order on all ranks}}
+    // expected-note @below {{unit 'b' is second there}}
     %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
   } else {
     func.call @gather_b(%s) : (tensor<2xf32>) -> ()
-    // expected-note @below {{unit 'a' is second there}}
+    // expected-error @below {{of unit 'a' comes after unit 'b' here, but unit 'a' before unit 'b' in another branch of control flow that depends on the rank's coordinate on axis 0 of grid 'g', expected one order on all ranks}}
     %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
   }
   return

@@ -211,8 +211,9 @@ def Bf16MemoryPass : Pass<"fsdp-bf16-memory"> {
   let summary = "load and store bf16 as integers";
   let description = [{
     On the LLVM dialect: loads and stores of bf16, or of vectors of them, become
-    loads and stores of i16. No bit changes; LLVM then keeps loops over casts in
-    vectors.
+    loads and stores of i16, and parts of such vectors are taken out as i16. No
+    bit changes; LLVM then keeps loops over casts in vectors, and calls no
+    function of a compiler's library.
 
     ```mlir
     llvm.func @f(%x: bf16, %p: !llvm.ptr) {

@@ -398,10 +398,10 @@ def VerifyCollectivesPass : Pass<"fsdp-verify-collectives", "::mlir::ModuleOp"> 
     Comes in: a module at any stage; what is checked are `unshard` and
     `reduce_grads`, or the collectives in value or buffer form. The pass changes
     no op; from stage *explicit* on it records the hash of the plan, which the
-    runtime compares at start, as `fsdp.plan_hash` on the module. It proves that any two ranks issue the same sequence of collectives on
-    every communicator that contains both, and that ranks never wait for each
-    other in a circle, given that all ranks call the same entry functions in the
-    same order.
+    runtime compares at start, as `fsdp.plan_hash` on the module. It proves that
+    any two ranks issue the same sequence of collectives on every communicator
+    that contains both, and that ranks never wait for each other in a circle,
+    given that all ranks call the same entry functions in the same order.
 
     A collective's group are the axes of the grid on whose coordinates the ranks
     that meet in it differ: the shard axes for a gather or reduce-scatter, the
@@ -416,15 +416,19 @@ def VerifyCollectivesPass : Pass<"fsdp-verify-collectives", "::mlir::ModuleOp"> 
     Refused are, with the op that decides and with where it comes from:
 
     - control flow that depends on a coordinate of the group, or on data: on
-      loads, arguments that are not marked, external functions, unknown ops;
-    - two communicators that branches taken by different ranks use in opposite
-      orders;
+      loads, arguments that are not marked, external functions, undefined
+      values, unknown ops, the rank's index on a grid of other size;
+    - two communicators that different ranks first use in opposite orders,
+      because of branches or loops that they take differently. Branches on one
+      value are known to go one way; other conditions may both hold;
     - collectives in a region of an op that may run it in parallel or later, or
       about which nothing is known; in recursive functions; in loops of blocks
       with several entries.
 
     Known are the ops of `scf` and `affine` that run their regions one after the
-    other, calls of functions, and branches between blocks. A collective in a
+    other, calls by `func.call`, and branches between blocks. Where a value comes
+    from counts, not what arithmetic leaves of it: the linear index of a rank
+    depends on all axes, also if it is divided. A collective in a
     group of one rank meets nobody and may stand anywhere.
 
     In the example the trip count is the same on all ranks, and the condition is
