@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from .driver import Graph
+from .runtime import RuntimeFailure
 from .stage import Skip
 from .workloads import CHECKED_WHOLE
 
@@ -17,7 +18,6 @@ try:
 except ImportError:
     np = None
 
-PLACEMENTS = 3  # the first is aligned
 SMALL_OPERATIONS = 12  # of a module, where little time is left
 
 
@@ -26,36 +26,64 @@ def need_numpy():
         raise Skip("no NumPy: nothing to compare with")
 
 
-def run(memory, operands, launch_of):
-    """One launch of `launch_of(members, old, bucket)`; raises Wrong."""
+def run(memory, operands, call_of):
+    """What `call_of(members, old, bucket)` returns, once; raises Wrong."""
     everything = operands.all
     address = dict(zip(map(id, everything), memory.place(everything)))
-    launch = launch_of(
+    call_of(
         [address[id(o)] for o in operands.members],
         [address[id(o)] for o in operands.old], address[id(operands.bucket)],
-    )
-    launch()
+    )()
     memory.check(everything)
 
 
-def check_module(stage, module, memory, placements, most):
+class Ways:
+    """How an operation is started: by the driver alone, or by its artefact."""
+
+    def __init__(self, stage, module):
+        self.stage, self.module = stage, module
+        self.library = stage.load(module)
+
+    def driver(self, operation):
+        return lambda *addresses: self.stage.launch(self.library, operation, *addresses)
+
+    def artefact(self, operation):
+        def call_of(members, old, bucket):
+            arguments = members if operation.packs else [bucket, *old]
+            results = [bucket] if operation.packs else members
+            return self.stage.entry(self.module, operation, arguments, results)
+
+        return call_of
+
+
+def attempts(op, number, ways, operation, is_whole):
+    """[(how it is started, where its operands lie, random numbers)]"""
+
+    def rng(attempt):
+        return np.random.default_rng([number, attempt])
+
+    yield ways.driver(operation), Placement.aligned(op), rng(0)
+    if not is_whole:
+        place = rng(1)
+        yield ways.driver(operation), Placement.anywhere(op, place), place
+        yield ways.artefact(operation), Placement.aligned(op), rng(2)
+
+
+def check_module(stage, module, memory, most):
     """(launches, operations with wrong bits)"""
-    library = stage.load(module)
-    stage.emulate(module)
+    ways = Ways(stage, module)
     ops = read_local_ops(stage.folder.text(module))
     launches = wrong = 0
     for number, (op, operation) in enumerate(zip(ops, module.operations)):
         if number >= most:
             break
-        for attempt in range(placements):
+        is_whole = module.kind == "workload"
+        for call_of, place, rng in attempts(op, number, ways, operation, is_whole):
             stage.go_on()
-            rng = np.random.default_rng([number, attempt])
-            place = Placement.anywhere(op, rng) if attempt else Placement.aligned(op)
-            operands = Operands(op, module.kind, place, rng)
             launches += 1
             try:
-                run(memory, operands, lambda *a: stage.launch(library, operation, *a))
-            except Wrong as error:
+                run(memory, Operands(op, module.kind, place, rng), call_of)
+            except (Wrong, RuntimeFailure) as error:
                 wrong += 1
                 stage.log(f"{module.name}, {op}, {place}: {error}")
                 stage.check(f"{module.name} {operation.function}", False, str(error))
@@ -70,47 +98,56 @@ def correctness(stage):
     memory = (ExactAllocations if small else Arena)(stage.gpu)
     total = failed = 0
     for module in stage.folder.modules:
-        if module.kind == "workload" and (small or module.name not in CHECKED_WHOLE):
+        is_whole = module.kind == "workload"
+        if is_whole and (small or module.name not in CHECKED_WHOLE):
             continue
-        whole = module.kind == "workload"
-        launches, wrong = check_module(
-            stage, module, memory, 1 if whole else PLACEMENTS,
-            SMALL_OPERATIONS if small else len(module.operations),
-        )
+        most = SMALL_OPERATIONS if small else len(module.operations)
+        launches, wrong = check_module(stage, module, memory, most)
         if not wrong:
-            what = "at full size" if whole else "launches"
-            stage.check(module.name, True, what if whole else f"{launches} {what}")
+            stage.check(
+                module.name, True, "at full size" if is_whole else f"{launches} launches"
+            )
         total, failed = total + launches, failed + wrong
     stage.fact("compared", f"{total} launches, {failed} operations wrong")
     memory.free()
 
 
-def graph(stage):
-    """A launch that was captured, replayed on new data in the same memory."""
-    need_numpy()
-    module = stage.folder.module("tiny")
-    library = stage.load(module)
-    stage.emulate(module)
-    op = read_local_ops(stage.folder.text(module))[0]
+# --- graphs -------------------------------------------------------------------
+
+REPLAYS = 4
+
+
+def check_graph(stage, op, kind, what, call_of):
+    """Captures what `call_of` returns, and replays it on new data in the same
+    memory."""
     memory = Arena(stage.gpu)
     graphs = []
 
-    def captured(members, old, bucket):
+    def captured(*addresses):
         if not graphs:
-            launch = stage.launch(library, module.operations[0], members, old, bucket)
-            launch()  # loads the kernel, which must not happen while recording
+            call = call_of(*addresses)
+            call()  # loads the kernel, which must not happen while recording
             stage.gpu.finish()
-            graphs.append(Graph(stage.gpu, launch))
+            graphs.append(Graph(stage.gpu, call))
         return graphs[0]
 
     wrong = ""
-    for replay in range(4):  # the first one proves nothing
+    for replay in range(REPLAYS):  # the first one proves nothing
         rng = np.random.default_rng(replay)
-        operands = Operands(op, module.kind, Placement.aligned(op), rng)
+        operands = Operands(op, kind, Placement.aligned(op), rng)
         try:
             run(memory, operands, captured)
         except Wrong as error:
             wrong = wrong or f"replay {replay}: {error}"
-    stage.check("a captured launch, replayed", not wrong, wrong or "3 replays on new data")
+    stage.check(what, not wrong, wrong or f"{REPLAYS - 1} replays on new data")
     graphs[0].destroy()
     memory.free()
+
+
+def graph(stage):
+    need_numpy()
+    module = stage.folder.module("tiny")
+    ways = Ways(stage, module)
+    op, operation = read_local_ops(stage.folder.text(module))[0], module.operations[0]
+    check_graph(stage, op, module.kind, "a captured launch", ways.driver(operation))
+    check_graph(stage, op, module.kind, "a captured entry", ways.artefact(operation))

@@ -45,10 +45,9 @@ class Runner:
         deadline = min(start + BUDGETS[name], self.end)
         if deadline - start < LEAST:
             return "out of time", 0
-        emulator = str(self.given.emulator.resolve()) if self.given.emulator else ""
         settings = Settings(
             str(self.folder.path.resolve()), str(self.results.resolve()), deadline,
-            emulator, self.given.ptx, quick=self.given.quick,
+            self.given.ptx, quick=self.given.quick,
         )
         environment = {
             **os.environ, "PYTHONPATH": os.pathsep.join(

@@ -17,7 +17,7 @@ class Options(ctypes.Structure):
         ("stallRank", c_int64), ("stallCall", c_int64), ("log", c_void_p),
         ("logUser", c_void_p), ("device", c_char_p), ("communicator", c_char_p),
         ("hasRank", c_int32), ("rank", c_int64), ("localRank", c_int64),
-        ("rendezvous", c_char_p),
+        ("rendezvous", c_char_p), ("stream", c_void_p),
     ]
 
 
@@ -26,15 +26,15 @@ class RuntimeFailure(Exception):
 
 
 class Context:
-    """A world of one rank on the first device."""
+    """A world of one rank on the first device, in a stream of the caller's."""
 
-    def __init__(self, library):
+    def __init__(self, library, stream=None):
         # For the artefacts, which look for it by its name.
         self.library = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
         self.library.fsdprtMessage.restype = c_char_p
         self.library.fsdprtMessage.argtypes = [c_void_p]
         shape = (c_int64 * 1)(1)
-        options = Options(gridShape=shape, gridAxes=1, device=b"cuda")
+        options = Options(gridShape=shape, gridAxes=1, device=b"cuda", stream=stream)
         message = ctypes.create_string_buffer(1024)
         self.handle = c_void_p()
         if self.library.fsdprtCreateLocal(

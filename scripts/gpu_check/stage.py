@@ -16,6 +16,7 @@
 #   {"kind": "fact", "name", "value"}
 #   {"kind": "skip", "detail"}              there is nothing to run it with
 
+import ctypes
 import importlib
 import json
 import sys
@@ -26,6 +27,7 @@ from statistics import median
 
 from .driver import DriverError, Gpu, Launch
 from .folder import Folder
+from .runtime import Context
 
 
 class OutOfTime(Exception):
@@ -41,7 +43,6 @@ class Settings:
     folder: str
     results: str
     deadline: float  # of time.time()
-    emulator: str = ""
     ptx: bool = False
     small: bool = False  # a few operations
     quick: bool = False  # few repeats, for tests
@@ -58,7 +59,7 @@ class Stage:
     def __init__(self, name, settings):
         self.name, self.settings = name, settings
         self.folder = Folder(settings.folder)
-        self._gpu = None
+        self._gpu = self._context = None
 
     # --- results --------------------------------------------------------------
 
@@ -118,19 +119,23 @@ class Stage:
                 library = self.gpu.load(self.folder.ptx(module))
         return library
 
-    def emulate(self, module):
-        """Gives a fake driver the kernels of a module, for tests."""
-        if self.settings.emulator:
-            path = Path(self.settings.emulator)
-            sys.path.append(str(path.parent))
-            importlib.import_module(path.stem).attach(self.gpu, self.folder, module)
-
     def launch(self, library, operation, members, old, bucket):
         kernel = self.gpu.kernel(library, operation.kernel)
         return Launch(
             self.gpu, kernel, operation.blocks, operation.threads, members + old, bucket
         )
 
+    def entry(self, module, operation, arguments, results):
+        """The launch as an artefact makes it: by its entry and libfsdprt."""
+        if not self._context:
+            library = self.folder.path / "lib" / "libfsdprt.so.1"
+            self._context = Context(library, self.gpu.stream)
+        artefact = ctypes.CDLL(str(self.folder.artefact(module)))
+        function = operation.function
+        return lambda: self._context.run(artefact, function, arguments, results)
+
     def close(self):
+        if self._context:
+            self._context.destroy()
         if self._gpu:
             self._gpu.close()

@@ -6,6 +6,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import json
+import re
 import sys
 import tempfile
 import unittest
@@ -16,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from gpu_check import runs
 from gpu_check.folder import Folder, Module, Operation, write_index
 from gpu_check.report import Report
+from gpu_check.runtime import Options
 from gpu_check.timing import sets_for
 from gpu_check.tools import metrics_of
 
@@ -132,6 +134,17 @@ class FakeGpu:
 
     def attribute(self, name):
         return 50 << 20
+
+
+class Interface(unittest.TestCase):
+    def test_options_are_those_of_the_header(self):
+        header = Path(__file__).resolve().parents[2] / "include/fsdp/Runtime/Runtime.h"
+        text = re.search(
+            r"typedef struct fsdprtOptions \{(.*)\} fsdprtOptions;", header.read_text(), re.S
+        )[1]
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+        names = re.findall(r"(\w+);", text)
+        self.assertEqual(names, [name for name, _ in Options._fields_])
 
 
 class Timing(unittest.TestCase):

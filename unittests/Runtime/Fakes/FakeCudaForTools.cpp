@@ -34,11 +34,6 @@ static void *pointer(Address address) {
 
 extern "C" {
 
-/// For Python, which cannot call a method.
-void fsdpFakeSetKernel(const char *name, fake::KernelBody body) {
-  state().setKernel(name, body);
-}
-
 Result cuMemGetInfo_v2(size_t *free, size_t *total) {
   *free = *total = size_t(1) << 28;
   return success;
@@ -50,12 +45,14 @@ Result cuMemAlloc_v2(Address *address, size_t bytes) {
     return code;
   *address = reinterpret_cast<Address>(
       std::aligned_alloc(512, (bytes + 511) / 512 * 512));
+  state().buffers[*address] = bytes;
   return success;
 }
 
 Result cuMemFree_v2(Address address) {
   Lock lock(state().mutex);
   state().pump();
+  state().buffers.erase(address);
   std::free(pointer(address));
   return success;
 }
@@ -85,7 +82,7 @@ Result cuStreamSynchronize(Stream) {
   if (int code = state().fault("cuStreamSynchronize"))
     return code;
   state().pump();
-  return success;
+  return state().broken;
 }
 
 Result cuEventElapsedTime(float *milliseconds, Event, Event) {
