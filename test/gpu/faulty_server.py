@@ -34,7 +34,9 @@ def run(module, kernel, blocks, threads, parameters, places):
         before, after = np.frombuffer(before, np.uint8), np.frombuffer(after, np.uint8)
         after = after.copy()
         written = np.flatnonzero(before != after)
-        if FAULT == "bit":
+        if not written.size:
+            pass
+        elif FAULT == "bit":
             after[written[0]] ^= 0x40
         elif FAULT == "unwritten":
             after[written[-1]] = before[written[-1]]

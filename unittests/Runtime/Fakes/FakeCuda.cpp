@@ -465,7 +465,8 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
       interpret(launch);
       return true;
     });
-    state().pump();
+    if (!state().capturing)
+      state().pump();
   }
   return success;
 }
