@@ -33,6 +33,29 @@ def _types(tensors):
     return f"({', '.join(map(type_of, tensors))})"
 
 
+def _number(x):
+    """A literal of MLIR, which wants a point."""
+    mantissa, e, exponent = repr(float(x)).partition("e")
+    return (mantissa if "." in mantissa else f"{mantissa}.0") + e + exponent
+
+
+def _divide(constant):
+    return "" if constant is None else f" divide {_number(constant)}"
+
+
+def _reduction(keyword, how):
+    if keyword == "premul":
+        keyword = f"premul {_number(how.premul)}"
+    return keyword + (" accumulate f32" if how.accumulate else "")
+
+
+def _bucket_text(bucket):
+    members = ", ".join(symbol(p["name"]) for p in bucket.params)
+    text = f"fsdp.bucket {symbol(bucket.name)} reduce "
+    text += f"{symbol(bucket.unit['name'])}[{members}] : {bucket.wire}"
+    return text + (f" align {bucket.align}" if bucket.align != 128 else "")
+
+
 class _Printer:
     def __init__(self):
         self.ssa, self.lines = {}, []
@@ -67,16 +90,56 @@ class _Printer:
             f"{self.ssa[result]} = arith.addf {names} : {type_of(result)}"
         )
 
+    def several(self, tensors):
+        """Names results of one operation; its left side."""
+        first, count = tensors[0].number, len(tensors)
+        for i, tensor in enumerate(tensors):
+            self.ssa[tensor] = f"%v{first}" if count == 1 else f"%v{first}#{i}"
+        return f"%v{first}" if count == 1 else f"%v{first}:{count}"
+
     def call(self, operation, callee):
-        first, count = operation.results[0].number, len(operation.results)
-        left = f"%v{first}" if count == 1 else f"%v{first}:{count}"
-        for i, result in enumerate(operation.results):
-            self.ssa[result] = f"%v{first}" if count == 1 else f"%v{first}#{i}"
+        left = self.several(operation.results)
         names = ", ".join(self.ssa[o] for o in operation.operands)
         results = _types(operation.results)
         self.lines.append(
             f"{left} = {callee}({names}) : {_types(operation.operands)} -> {results}"
         )
+
+    def bucket_op(self, operation, left, op, words=""):
+        """An op on a bucket of the program's own."""
+        flat, *old = operation.operands
+        operands = operation.operands if op.startswith("chunk_cat") else [flat]
+        names = ", ".join(self.ssa[o] for o in operands)
+        preposition = "into" if op.startswith("chunk_cat") else "of"
+        if old and op == "split":
+            types = ", ".join(map(type_of, old))
+            words += f" add({', '.join(self.ssa[o] for o in old)} : {types})"
+        self.lines.append(
+            f"{left} = fsdp.{op} {names} {preposition} "
+            f"{symbol(operation.bucket.name)}{words} : "
+            f"{_types(operands)} -> {_types(operation.results)}"
+        )
+
+    def one(self, operation, op, words=""):
+        (result,) = operation.results
+        self.ssa[result] = f"%v{result.number}"
+        self.bucket_op(operation, self.ssa[result], op, words)
+
+    def pack(self, operation):
+        self.one(operation, "chunk_cat", _divide(operation.bucket.how.divide))
+
+    def reduce_scatter(self, operation):
+        how = operation.bucket.how
+        self.one(operation, f"reduce_scatter {_reduction(how.reduce_scatter, how)}")
+
+    def all_reduce(self, operation):
+        how = operation.bucket.how
+        self.one(operation, f"all_reduce {_reduction(how.all_reduce, how)}")
+
+    def split(self, operation):
+        left = self.several(operation.results)
+        how = operation.bucket.how
+        self.bucket_op(operation, left, "split", _divide(how.split_divide))
 
     def gather(self, operation):
         self.call(operation, f"fsdp.unshard {symbol(operation.unit['name'])}")
@@ -95,6 +158,7 @@ def program_text(program, grid):
     for operation in line.body:
         getattr(printer, operation.kind)(operation)
     units = [unit_text(grid, unit) for unit in program["units"]]
+    units += map(_bucket_text, line.buckets)
     arguments = [value_of(a, printer.ssa[a]) for a in line.arguments]
     results = [value_of(r, printer.ssa[r]) for r in line.results]
     entry = function(program["name"], arguments, results, printer.lines)
@@ -109,7 +173,7 @@ def module_text(grid, programs):
 OPTION_FLAGS = {
     "align": "align", "max_bytes": "max-bytes", "gather": "gather",
     "accumulate": "accumulate", "unused": "unused", "order": "order",
-    "scope": "scope",
+    "scope": "scope", "policy": "policy", "max_elements": "max-elements",
 }
 
 

@@ -135,13 +135,66 @@ def _reduce(unit, operation, values, precisions, accumulate):
         values[result] = reducer.step(values[source], dtype(source.dtype))
 
 
+def _pack(operation, values):
+    """Every rank's rows, one after the other."""
+    bucket, (result,) = operation.bucket, operation.results
+    layout, wire = bucket.layout, dtype(bucket.wire)
+    values[result] = []
+    for rank in range(bucket.model.grid.ranks):
+        shares = [
+            part.cut(
+                reduction.pack_gradient(
+                    values[source][rank], dtype(source.dtype), wire, bucket.how
+                )
+            )
+            for part, source in zip(layout.layouts, operation.operands)
+        ]
+        rows = [layout.pack(row) for row in zip(*shares)]
+        values[result].append(np.concatenate(rows).view(wire.carrier))
+
+
+def _split(operation, values):
+    bucket = operation.bucket
+    flat, *old = operation.operands
+    for result in operation.results:
+        values[result] = []
+    for rank in range(bucket.model.grid.ranks):
+        shares = bucket.layout.unpack(values[flat][rank].view(np.uint8))
+        for i, (result, share) in enumerate(zip(operation.results, shares)):
+            grad = dtype(result.dtype)
+            new = reduction.unpack_gradient(
+                share, dtype(bucket.wire), grad, bucket.how
+            )
+            if old:
+                new = dtypes.add(values[old[i]][rank], new, grad)
+            values[result].append(new)
+
+
+def _spelled_out(operation, values):
+    """An operation on a bucket of the program's own."""
+    bucket = operation.bucket
+    grid, wire, how = bucket.model.grid, dtype(bucket.wire), bucket.how
+    source, result = operation.operands[0], operation.results[0]
+    if operation.kind == "pack":
+        _pack(operation, values)
+    elif operation.kind == "reduce_scatter":
+        packed = [rows.reshape(grid.w, -1) for rows in values[source]]
+        values[result] = reduction.reduce_scatter(grid, packed, wire, how)
+    elif operation.kind == "all_reduce":
+        values[result] = reduction.all_reduce(grid, values[source], wire, how)
+    else:
+        _split(operation, values)
+
+
 def evaluate(line, arguments, precisions, options):
     """{tensor: carriers}, results among them."""
     values = dict(arguments.values)
     for operation in line.body:
         if operation.kind in ("gather", "reduce"):
             unit = arguments.models[operation.unit["name"]]
-        if operation.kind == "gather":
+        if operation.bucket:
+            _spelled_out(operation, values)
+        elif operation.kind == "gather":
             _gather(unit, operation, values)
         elif operation.kind == "reduce":
             accumulate = options.get("accumulate", "wire")

@@ -7,12 +7,13 @@
 # A module has one grid and one set of options, so these belong to the batch.
 # Everything else varies from program to program.
 
+from itertools import chain
 from math import prod
 from random import Random
 
 from oracle.precision import Refused
 
-from .description import precisions_of
+from .description import gradients_of, precisions_of
 
 FLOATS = ["f16", "bf16", "f32", "f64"]
 OPAQUE = ["i8", "i16", "i32", "i64", "f8E4M3FN", "f8E5M2"]
@@ -34,6 +35,9 @@ GRIDS = [
 ]
 # Pairs of numbers of ranks that must give the same results.
 OTHER_RANKS = [(1, 4), (2, 3), (4, 8), (3, 5), (2, 8), (1, 2)]
+OTHER_POLICIES = ["torch-fsdp2", "inductor", "xla", "deepspeed", "megatron"]
+# The default, by turns with the others; "global" is its scope.
+POLICIES = ["", "global", *OTHER_POLICIES[:3], "", "global", *OTHER_POLICIES[3:], "", ""]
 SIZES = [0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17]
 
 
@@ -116,6 +120,8 @@ def _grad(rng, param, precision):
     terms = [
         _term(rng, precision.param.name) for _ in range(rng.choice([1, 1, 1, 2, 3]))
     ]
+    if _some(rng, 0.1):  # two uses of the gathered tensor
+        terms = [{"dtype": precision.param.name, "weight": True} for _ in range(2)]
     return {
         "param": param["name"],
         "terms": terms,
@@ -126,7 +132,32 @@ def _grad(rng, param, precision):
     }
 
 
-def _steps(rng, program, grid):
+def _partial(rng, unit, precisions, options):
+    """Microbatches in explicit IR; None if no parameter has a gradient."""
+    trainable = [p for p in unit["params"] if not p.get("frozen")]
+    if not trainable:
+        return None
+    wire = precisions[unit["name"], rng.choice(trainable)["name"]].reduce
+    params = [p for p in trainable if precisions[unit["name"], p["name"]].reduce is wire]
+    step = {
+        "partial": unit["name"],
+        "microbatches": [
+            [_grad(rng, p, precisions[unit["name"], p["name"]]) for p in params]
+            for _ in range(rng.choice([1, 2, 2, 3]))
+        ],
+    }
+    if "align" in options:
+        step["align"] = rng.choice([options["align"], _align(rng)])
+    if _some(rng, 0.2):
+        step["accumulate"] = "f32"
+    for key, chance in [
+        ("joint", 0.5), ("enters", 0.3), ("leaves", 0.3), ("split_add", 0.5)
+    ]:
+        step[key] = _some(rng, chance)
+    return step
+
+
+def _steps(rng, program, grid, options):
     precisions = precisions_of(program, grid)
     steps = []
     for unit in program["units"]:
@@ -142,11 +173,14 @@ def _steps(rng, program, grid):
                     _grad(rng, p, precisions[unit["name"], p["name"]]) for p in named
                 ]
                 steps.append({"reduce": unit["name"], "grads": grads})
+        if _some(rng, 0.5 if unit["replicate_axes"] else 0.1):
+            partial = _partial(rng, unit, precisions, options)
+            steps += [partial] if partial else []
     rng.shuffle(steps)
     return steps
 
 
-def _program(rng, name, grid, uses, invariant):
+def _program(rng, name, grid, uses, options, invariant):
     program = {"name": name}
     program["values"] = "edges" if _some(rng, 0.35) else "fill"
     count = rng.choice([1, 1, 2, 2, 3])
@@ -156,45 +190,77 @@ def _program(rng, name, grid, uses, invariant):
         for unit in program["units"]:
             unit["reduction"] = "sum"
             unit.pop("divide_factor", None)
-    program["steps"] = _steps(rng, program, grid)
+    program["steps"] = _steps(rng, program, grid, options)
     if invariant:
         for step in program["steps"]:
-            for grad in step.get("grads", []):
-                grad["old"] = False  # a shard's own, not a cut of one tensor
+            # A shard's own, not a cut of one tensor.
+            step.pop("enters", None)
+            step.pop("split_add", None)
+            for grad in chain(*gradients_of(step)):
+                grad["old"] = False
                 for term in grad["terms"]:
                     # The same on all ranks, so its sum depends on their number.
                     term["weight"] = False
     return program
 
 
-def _options(rng):
+def _align(rng):
+    small, large = rng.randint(0, 3), rng.randint(4, 12)
+    return 1 << rng.choice([small, large])
+
+
+def _limits(rng, sizes):
+    """One limit for all buckets, or one for each in turn."""
+    count = rng.choice([1, 2, 3])
+    return ",".join(str(rng.choice(sizes)) for _ in range(count))
+
+
+def _bucket_options(rng, policy):
+    """Options of fsdp-form-buckets that go with each other."""
     options = {}
-    if _some(rng, 0.5):
-        options["align"] = rng.choice([1, 1, 2, 16, 64, 4096])
-    if _some(rng, 0.3):
-        options["max_bytes"] = rng.choice([64, 256, 1024, 4096])
-    if _some(rng, 0.3):
+    if policy in OTHER_POLICIES:
+        options["policy"] = policy
+    if policy == "torch-fsdp2":
+        return options
+    if policy == "global" or (policy in OTHER_POLICIES and _some(rng, 0.7)):
+        options["scope"] = "global"
+    if policy in ("deepspeed", "megatron"):
+        if _some(rng, 0.7):
+            options["max_elements"] = _limits(rng, [10, 40, 160, 640])
+    elif _some(rng, 0.7 if policy else 0.3):
+        options["max_bytes"] = _limits(rng, [64, 256, 1024, 4096])
+    if policy in ("inductor", "xla"):
+        options["gather"] = rng.choice(["bytes", "per-dtype"])
+    elif policy != "deepspeed" and _some(rng, 0.3):
         options["gather"] = "per-dtype"
-    if _some(rng, 0.35):
-        options["unused"] = "zero"
-    if _some(rng, 0.35):
-        options["accumulate"] = "f32"
-    if _some(rng, 0.2):
+    if policy not in OTHER_POLICIES and _some(rng, 0.6):
         options["order"] = "execution"
     return options
 
 
+def _options(rng, number):
+    options = _bucket_options(rng, POLICIES[number % len(POLICIES)])
+    if _some(rng, 0.7):
+        options["align"] = _align(rng)
+    if _some(rng, 0.5):
+        options["unused"] = "zero"
+    if _some(rng, 0.5):
+        options["accumulate"] = "f32"
+    return options
+
+
 def batch(seed, number, count=BATCH):
-    """The batch of that number; every seventh runs on two numbers of ranks."""
+    """The batch of that number. Grids, policies and numbers of ranks take turns,
+    with periods that have no common factor, so that none is missing from a short
+    run; every seventh batch runs on two numbers of ranks."""
     rng = Random(f"{seed}/{number}")
-    out = {"name": f"batch-{seed}-{number}", "options": _options(rng)}
+    out = {"name": f"batch-{seed}-{number}", "options": _options(rng, number)}
     invariant = number % 7 == 3
     if invariant:
         ranks, other = rng.choice(OTHER_RANKS)
         shape, uses = [ranks], [([0], [])]
         out["other_grid"] = {"shape": [other]}
     else:
-        # In turn, so that no grid is missing from a short run.
         shape, uses = GRIDS[number * 7 % len(GRIDS)]
     out["grid"] = {"shape": list(shape)}
     if number % 6 == 1:
@@ -203,7 +269,9 @@ def batch(seed, number, count=BATCH):
     while len(out["programs"]) < count:
         name = f"p{number}_{len(out['programs'])}"
         try:
-            program = _program(rng, name, out["grid"], uses, invariant)
+            program = _program(
+                rng, name, out["grid"], uses, out["options"], invariant
+            )
         except Refused:
             continue  # a profile's rule; tested by test/cases.json
         if program["steps"]:

@@ -11,10 +11,12 @@
 import copy
 import re
 import time
+from itertools import chain
 
 from oracle.precision import Refused
 
 from .check import check
+from .description import gradients_of, unit_of
 
 MAX_SECONDS = 120
 
@@ -71,15 +73,13 @@ def _changes(batch):
         yield from _lists(program, "steps", 1)
         if program["values"] != "fill" and "other_grid" not in batch:
             yield program, "values", "fill"
-        used = {s.get("gather") or s.get("reduce") for s in program["steps"]}
+        used = {unit_of(s) for s in program["steps"]}
         if len(used) < len(program["units"]):
             kept = [u for u in program["units"] if u["name"] in used]
             yield program, "units", kept
         for step in program["steps"]:
-            yield from _lists(step, "grads", 1)
-            for name in list(step.get("casts", {})):
-                yield step["casts"], name, None
-            for grad in step.get("grads", []):
+            yield from _step_changes(step)
+            for grad in chain(*gradients_of(step)):
                 yield from _lists(grad, "terms", 1)
                 yield from _absent(grad, "old", "add", "casts", "result_casts")
                 for term in grad["terms"]:
@@ -90,13 +90,28 @@ def _changes(batch):
         yield batch, None, {"grid": {"shape": [2]}}
 
 
+def _step_changes(step):
+    yield from _lists(step, "grads", 1)
+    for name in list(step.get("casts", {})):
+        yield step["casts"], name, None
+    yield from _lists(step, "microbatches", 1)
+    # Every microbatch has the same parameters.
+    columns = list(zip(*step.get("microbatches", [])))
+    for fewer in _dropped(columns):
+        if fewer:
+            yield step, "microbatches", [list(row) for row in zip(*fewer)]
+    yield from _absent(
+        step, "enters", "leaves", "split_add", "joint", "accumulate", "align"
+    )
+
+
 def _unit_changes(program, unit):
     yield from _absent(unit, "reduction", "divide_factor", "profile")
     named = {
         g["param"]
         for s in program["steps"]
-        if s.get("reduce") == unit["name"]
-        for g in s["grads"]
+        if unit_of(s) == unit["name"]
+        for g in chain(*gradients_of(s))
     }
     for p in unit["params"]:
         if p["name"] not in named and len(unit["params"]) > 1:
