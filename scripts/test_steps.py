@@ -27,6 +27,7 @@ RANDOM_CASES = 100
 RANDOM_EMULATED_CASES = 60
 RANDOM_INTERPRETED_CASES = 40
 RANDOM_PROGRAMS = 300
+RANDOM_EMULATED_PROGRAMS = 60
 SHOWN_LINES_OF_A_LOG = 200
 
 
@@ -245,9 +246,13 @@ def interpreted(step):
 
 
 def random_programs(step):
-    """Always the same ones; then planted faults, each of which must be found."""
+    """Always the same ones, some of them with the GPU's kernels on the host; then
+    planted faults, each of which must be found."""
     command = [PYTHON, "scripts/random-programs", "--seed=1"]
     counts = whole(step, *command, f"--count={RANDOM_PROGRAMS}")
+    counts += whole(
+        step, *command, f"--count={RANDOM_EMULATED_PROGRAMS}", "--emulate"
+    )
     return counts + whole(step, *command, "--faults")
 
 

@@ -40,10 +40,12 @@ def first_line(text):
 
 
 class Tools:
-    """`fault`: what spoils the program on the way, see faults.py."""
+    """`emulate`: the GPU's kernels on the host, thread by thread. `fault`: what
+    spoils the program on the way, see faults.py."""
 
-    def __init__(self, folder, fault=None):
+    def __init__(self, folder, emulate=False, fault=None):
         self.folder = Path(folder).resolve()
+        self.target = ["--target=cuda", "--emulate"] if emulate else []
         self.fault = fault
         self.levels = fault.levels if fault else LEVELS
 
@@ -68,7 +70,7 @@ class Tools:
         if self.fault:
             source = self.fault.before_compile(self, work, options)
         return self.call(
-            work, "fsdp-compile", source, f"--opt-level={level}",
+            work, "fsdp-compile", source, *self.target, f"--opt-level={level}",
             *compile_flags(batch), "-o", f"O{level}.so",
         )
 

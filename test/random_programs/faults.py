@@ -187,7 +187,7 @@ class InProgram:
         return "faulty.mlir"
 
     def check(self, tools_folder, described):
-        return check(described, Tools(tools_folder, self))
+        return check(described, Tools(tools_folder, fault=self))
 
 
 class InOracle:

@@ -263,7 +263,7 @@ def batch(seed, number, count=BATCH):
     else:
         shape, uses = GRIDS[number * 7 % len(GRIDS)]
     out["grid"] = {"shape": list(shape)}
-    if number % 6 == 1:
+    if number % 9 == 1:
         out["codegen_level"] = 2
     out["programs"] = []
     while len(out["programs"]) < count:
