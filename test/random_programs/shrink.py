@@ -163,14 +163,17 @@ def shrink(batch, tools, failure):
         found = failing(alone)
         if found:
             batch, failure = alone, found
-    number = 0
+    number, smaller = 0, False
     while time.monotonic() < deadline:
         candidate = _apply(batch, number)
         if candidate is None:
-            break
+            if not smaller:
+                break
+            number, smaller = 0, False  # changes that were in vain may help now
+            continue
         found = failing(candidate)
         if found:
-            batch, failure = candidate, found  # the next change moved up
+            batch, failure, smaller = candidate, found, True
         else:
             number += 1
     return batch, failure
