@@ -56,8 +56,9 @@ ResolvedBucket::get(BucketOp bucket, SymbolTableCollection &symbolTable,
 
   ResolvedBucket resolved;
   resolved.bucket = bucket;
-  DenseSet<Attribute> seen;
+  llvm::SmallDenseSet<Attribute> seen;
   std::vector<SegmentSize> sizes;
+  sizes.reserve(bucket.getMembers().size());
   UnitOp lastUnit;
   for (auto name : bucket.getMembers().getAsRange<SymbolRefAttr>()) {
     // C1
@@ -158,12 +159,34 @@ BucketOp mlir::fsdp::lookupBucket(BucketUserOpInterface op,
 // The shared verifier of the ops that use a bucket
 //===----------------------------------------------------------------------===//
 
-/// True if `actual` (tensor or memref) has the shape of `expected` and an
-/// element type that a cast on the way can reach.
-static bool fitsMember(Type actual, RankedTensorType expected, ParamOp param) {
-  auto type = cast<ShapedType>(actual);
-  if (type.getShape() != expected.getShape())
+// Types are made for messages only. In a module of a whole model they are
+// looked up in a table that no cache holds, for each op after each pass.
+
+/// True if `type` is the packed tensor or the flat shard of `resolved`.
+static bool fitsBucket(ShapedType type, const ResolvedBucket &resolved,
+                       BucketForm form) {
+  int64_t shape[] = {resolved.layout.ranks, resolved.layout.rowElements()};
+  BucketOp bucket = resolved.bucket;
+  return type.getElementType() == bucket.getWire() &&
+         type.getShape() ==
+             ArrayRef(shape).drop_front(form == BucketForm::Packed ? 0 : 1);
+}
+
+/// True if `type` (tensor or memref) has the shape of the member's shard or
+/// full tensor, and an element type that a cast on the way can reach.
+static bool fitsMember(ShapedType type, const BucketMember &member,
+                       MemberForm form) {
+  ParamOp param = member.param;
+  ArrayRef<int64_t> shape = type.getShape();
+  ArrayRef<int64_t> full = param.getFullType().getShape();
+  if (shape.size() != full.size())
     return false;
+  for (auto [dim, size] : llvm::enumerate(full)) {
+    bool isCut = form == MemberForm::Shard &&
+                 static_cast<int64_t>(dim) == member.layout.dim;
+    if (shape[dim] != (isCut ? member.layout.chunk : size))
+      return false;
+  }
   if (param.isOpaque())
     return type.getElementType() == param.getStorageType();
   return isFloatDtype(type.getElementType());
@@ -194,13 +217,12 @@ static LogicalResult verifyBucketUse(BucketUserOpInterface op,
   }
 
   for (auto [value, form] : op.getBucketValues()) {
+    auto type = cast<ShapedType>(value.getType());
+    if (fitsBucket(type, *resolved, form))
+      continue;
     RankedTensorType expected = form == BucketForm::Packed
                                     ? resolved->getPackedType()
                                     : resolved->getFlatType();
-    auto type = cast<ShapedType>(value.getType());
-    if (type.getShape() == expected.getShape() &&
-        type.getElementType() == expected.getElementType())
-      continue;
     InFlightDiagnostic diag =
         op.emitOpError() << "has the "
                          << (form == BucketForm::Packed ? "packed tensor"
@@ -224,11 +246,12 @@ static LogicalResult verifyBucketUse(BucketUserOpInterface op,
     return noteBucket(diag);
   }
   for (auto [index, value] : llvm::enumerate(values)) {
+    if (fitsMember(cast<ShapedType>(value.getType()), resolved->members[index],
+                   op.getMemberForm()))
+      continue;
     ParamOp param = resolved->members[index].param;
     RankedTensorType expected =
         resolved->getMemberType(index, op.getMemberForm());
-    if (fitsMember(value.getType(), expected, param))
-      continue;
     InFlightDiagnostic diag =
         op.emitOpError() << "has " << value.getType() << " for member '"
                          << param.getSymName() << "' of bucket "

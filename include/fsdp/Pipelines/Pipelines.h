@@ -87,7 +87,8 @@ struct FsdpOptimizeOptions : PassPipelineOptions<FsdpOptimizeOptions> {
   // Whether fsdp-verify-collectives runs.
   Option<bool> verifyCollectives{
       *this, "verify-collectives",
-      llvm::cl::desc("prove that all ranks issue the same collectives"),
+      llvm::cl::desc("prove that all ranks issue the same collectives; on "
+                     "unless it is false"),
       llvm::cl::init(true)};
 };
 
