@@ -203,6 +203,23 @@ bool FirstUses::agree(const Use &a, const Use &b) const {
   });
 }
 
+/// A decision that is not the same on all ranks and that leads to one of two
+/// uses, if possible not to both.
+const FirstUses::Guard *FirstUses::getDifference(const Use &a, const Use &b) {
+  const Guard *shared = nullptr;
+  for (auto [mine, other] : {std::pair(&a, &b), std::pair(&b, &a)})
+    for (const Guard &guard : mine->guards) {
+      if (guard.isUniform)
+        continue;
+      if (llvm::none_of(other->guards, [&](const Guard &g) {
+            return g.decision == guard.decision && g.way == guard.way;
+          }))
+        return &guard;
+      shared = &guard;
+    }
+  return shared;
+}
+
 /// True if `a` may run before `b`: where it stands before it, or in a loop
 /// around both of which an iteration may leave out `b`.
 bool FirstUses::mayPrecede(const Use &a, const Use &b) {
@@ -272,13 +289,11 @@ FirstUses::findOpposite(const Uses &uses, unsigned x, unsigned y) {
       // The order that the text shows first is reported against the other.
       if (b.first->collective < a.first->collective)
         std::swap(a, b);
-      for (const Use *use : {a.first, b.first})
-        for (const Guard &guard : use->guards)
-          if (!guard.isUniform)
-            return Opposite{{a.first->collective, a.second->collective,
-                             b.first->collective, b.second->collective},
-                            guard.op,
-                            guard.dependence};
+      const Guard *deciding = getDifference(*a.first, *b.first);
+      return Opposite{{a.first->collective, a.second->collective,
+                       b.first->collective, b.second->collective},
+                      deciding->op,
+                      deciding->dependence};
     }
   return std::nullopt;
 }

@@ -85,6 +85,7 @@ private:
   bool agree(const Guard &a, const Guard &b) const;
   bool agree(const Use &a, const Use &b) const;
   static bool mayPrecede(const Use &a, const Use &b);
+  static const Guard *getDifference(const Use &a, const Use &b);
 
   const Collectives &collectives;
   const DirectCalls &calls;

@@ -197,16 +197,9 @@ const Uniformity::RegionFlow &Uniformity::getFlow(Region *region) {
 
   DominanceInfo &dom = dominance;
   CFGLoopInfo loops(dom.getDomTree(region));
-  for (Block &block : *region) {
-    CFGLoop *loop = loops.getLoopFor(&block);
-    if (!loop)
-      continue;
-    flow.inLoop.insert(&block);
-    if (loop->getHeader() == &block)
-      loop = loop->getParentLoop();
-    if (loop)
-      flow.header[&block] = loop->getHeader();
-  }
+  for (Block &block : *region)
+    if (loops.getLoopFor(&block))
+      flow.inLoop.insert(&block);
 
   // Reducible: whatever goes back goes to a block that dominates it.
   DenseMap<Block *, unsigned> order;
@@ -310,12 +303,8 @@ void Uniformity::expand(unsigned node) {
   if (auto *block = dyn_cast<Block *>(key))
     return expandBlock(node, block);
   Value value = cast<Value>(key);
-  // A constant is the same in every iteration.
   if (isLiteral(value))
     return;
-  Block *block = value.getParentBlock();
-  if (isInLoopOfBlocks(block))
-    addEdge(node, block);
   if (auto result = dyn_cast<OpResult>(value))
     return expandResult(node, result);
   expandArgument(node, cast<BlockArgument>(value));
@@ -341,7 +330,6 @@ void Uniformity::expandBlock(unsigned node, Block *block) {
   // The nearest causes first: explanations follow this order.
   const RegionFlow &flow = getFlow(region);
   SmallVector<Block *, 2> deciders = flow.deciders.lookup(block);
-  Block *header = flow.header.lookup(block);
   if (!flow.isReducible)
     nodes[node].own |= kDependsOnData;
   for (Block *decider : deciders) {
@@ -352,8 +340,6 @@ void Uniformity::expandBlock(unsigned node, Block *block) {
   }
   for (Block *decider : deciders)
     addEdge(node, decider);
-  if (header)
-    addEdge(node, header);
   addEdge(node, &region->front());
 }
 

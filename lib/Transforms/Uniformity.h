@@ -26,14 +26,12 @@
 //   a function's
 //   argument or result   the operands of all its calls, or of its returns
 //   a block              the deciders of the op around it, or of the branches
-//   on
-//                        which it is control dependent; the block in which that
-//                        op or branch stands; the header of the loop around it;
-//                        the calls of its function
-//   anything in a loop
-//   of blocks            its block, since a use behind the loop sees the value
-//   of
-//                        the last iteration
+//                        on which it is control dependent; the block in which
+//                        that op or branch stands; the calls of its function
+//
+// A value that is used behind a loop of blocks is that of the last iteration.
+// It can only differ from one iteration to the next through the arguments of
+// the loop's first block, and these depend on how often the loop runs.
 //
 // Sources of axes are `shard.process_multi_index` and
 // `shard.process_linear_index`; axes of size 1 never matter. Everything that is
@@ -153,9 +151,6 @@ private:
   struct RegionFlow {
     /// The blocks on whose branch a block is control dependent.
     DenseMap<Block *, SmallVector<Block *, 2>> deciders;
-    /// The header of the innermost loop around a block; around the loop, for a
-    /// header.
-    DenseMap<Block *, Block *> header;
     DenseSet<Block *> inLoop;
     bool isReducible = true;
   };

@@ -80,7 +80,6 @@ private:
   void checkRecursion();
   void checkControl();
   void checkOrder();
-  bool checkOrder(Operation *function);
   Operation *findUnordered(Block *block);
   /// Remembers `cause`, and that the proof has failed; returns true if there is
   /// an error to print.
@@ -96,8 +95,6 @@ private:
   Collectives collectives;
   Uniformity uniformity;
   FirstUses firstUses;
-  DenseMap<Operation *, SmallVector<Operation *>> callsFrom; ///< a function
-  DenseMap<Operation *, bool> isInOrder;                     ///< a function
   /// The op around a block, if any, that may not run its regions in order.
   DenseMap<Block *, Operation *> unordered;
   /// One error for each cause is enough.
@@ -256,30 +253,12 @@ void Proof::checkControl() {
   }
 }
 
-/// Checks `function`, and before it what it calls: what is in opposite orders
-/// there is so in every caller. Returns false if something was found.
-bool Proof::checkOrder(Operation *function) {
-  auto [it, isNew] = isInOrder.try_emplace(function, true);
-  if (!isNew)
-    return it->second;
-  bool inOrder = true;
-  for (Operation *call : callsFrom.lookup(function))
-    inOrder &= checkOrder(calls.getCallee(call));
-  if (inOrder)
-    if (auto found = firstUses.findOpposite(function)) {
-      inOrder = false;
-      if (!reported.contains(found->decidingOp) && isNews(found->decidingOp))
-        reportOrder(found->uses, found->decidingOp, found->decision);
-    }
-  return isInOrder[function] = inOrder;
-}
-
 void Proof::checkOrder() {
-  for (Operation *call : collectives.getIssuingCalls())
-    callsFrom[call->getParentOfType<FunctionOpInterface>()].push_back(call);
   for (Operation *function : calls.getFunctions())
     if (!cast<FunctionOpInterface>(function).isExternal())
-      checkOrder(function);
+      if (auto found = firstUses.findOpposite(function))
+        if (isNews(found->decidingOp))
+          reportOrder(found->uses, found->decidingOp, found->decision);
 }
 
 /// Records the hash of the plan, in which the ranks must agree when they start.

@@ -57,6 +57,7 @@
 // CHECK-LABEL: fsdp.unit @some
 // CHECK:       fsdp.bucket @some_gather gather @some[@a, @b, @c, @frozen] : f32 group 0{{$}}
 // CHECK-NEXT:  fsdp.bucket @some_reduce_f32 reduce @some[@a, @b] : f32 group 1{{$}}
+// CHECK-NEXT:  fsdp.bucket @c_reduce_f32 reduce @some[@c] : f32 group 2{{$}}
 // CHECK-NOT:   fsdp.bucket
 // CHECK-LABEL: func.func @R6_frozen_is_gathered(
 // CHECK:         fsdp.concat %{{.+}}, %{{.+}}, %{{.+}}, %{{.+}} into @some_gather
@@ -64,6 +65,11 @@
 // CHECK:         fsdp.chunk_cat %{{.+}}, %{{.+}} into @some_reduce_f32 :
 // ZERO-LABEL:  fsdp.unit @some
 // ZERO:        fsdp.bucket @some_reduce_f32 reduce @some[@a, @b, @c] : f32 group 1{{$}}
+// ZERO-NEXT:   fsdp.bucket @some_reduce_f32_0 reduce @some[@a, @b, @c] : f32 group 2{{$}}
+// ZERO-LABEL:  func.func @negative_R6_frozen_and_unused_are_not_reduced(
+// ZERO:          fsdp.chunk_cat {{.*}} into @some_reduce_f32 : {{.*}} -> tensor<4x96xf32>
+// ZERO-LABEL:  func.func @R6_layout_without_some_gradients(
+// ZERO:          fsdp.chunk_cat {{.*}} into @some_reduce_f32_0 : {{.*}} -> tensor<4x96xf32>
 
 // R6: a tied parameter is one, and stands once in each bucket, however often it
 // is used.
@@ -172,6 +178,11 @@ func.func @R6_frozen_is_gathered(%s: tensor<2xf32>) -> (tensor<8xf32>, tensor<8x
 func.func @negative_R6_frozen_and_unused_are_not_reduced(%g: tensor<8xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   %s:2 = fsdp.reduce_grads @some[@a, @b](%g, %g) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<2xf32>, tensor<2xf32>)
   return %s#0, %s#1 : tensor<2xf32>, tensor<2xf32>
+}
+
+func.func @R6_layout_without_some_gradients(%g: tensor<8xf32>) -> tensor<2xf32> {
+  %s = fsdp.reduce_grads @some[@c](%g) : (tensor<8xf32>) -> tensor<2xf32>
+  return %s : tensor<2xf32>
 }
 
 // -----

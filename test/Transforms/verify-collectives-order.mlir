@@ -282,6 +282,52 @@ func.func @uniform_over_iterations(%s: tensor<2xf32>, %m: index {fsdp.uniform}) 
       %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
     }
   }
+  // Some ranks go on with a, which all have used.
+  scf.if %first {
+    %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  }
+  return
+}
+
+// Either order, but one for all.
+func.func @uniform_choice_of_order(%s: tensor<2xf32>, %p: i1 {fsdp.uniform}) {
+  %c0 = arith.constant 0 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  scf.if %p {
+    scf.if %first {
+      %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    }
+    %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  } else {
+    %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    scf.if %first {
+      %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    }
+  }
+  return
+}
+
+// What decides is named: not the outer condition, which both orders share.
+func.func @negative_inner_decides(%s: tensor<2xf32>) {
+  %c0 = arith.constant 0 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %outer = arith.cmpi sge, %i, %c0 : index
+  %inner = arith.cmpi eq, %i, %c0 : index
+  scf.if %outer {
+    // expected-note @below {{'scf.if' decides here}}
+    scf.if %inner {
+      // expected-note @below {{unit 'a' is first here}}
+      %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+      // expected-error @below {{of unit 'b' comes after unit 'a' here}}
+      %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    } else {
+      // expected-note @below {{unit 'b' is first in the other branch}}
+      %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+      // expected-note @below {{unit 'a' is second there}}
+      %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+    }
+  }
   return
 }
 
@@ -335,6 +381,23 @@ func.func @blocks_in_one_order(%s: tensor<2xf32>) {
   cf.br ^end
 ^end:
   %3 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  return
+}
+
+// Nobody comes through both blocks.
+func.func @blocks_exclude(%s: tensor<2xf32>) {
+  %c0 = arith.constant 0 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  cf.cond_br %first, ^left, ^right
+^left:
+  %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  cf.br ^end
+^right:
+  %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  %2 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  cf.br ^end
+^end:
   return
 }
 
