@@ -4,7 +4,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Four are planted in the optimised program: fsdp-opt brings a batch to stage
+# All but one are planted in the optimised program: fsdp-opt brings a batch to stage
 # packed, a text replacement spoils every place where it can, and the rest of the
 # way is as usual. Wrong padding cannot be written in IR, since the layout
 # decides it: there the oracle is spoiled instead.
@@ -147,6 +147,37 @@ def wrong_offset(text):
     return text, places
 
 
+def late_partial(text):
+    """A partial sum that is added after the all-reduce and not before it: the
+    parts of the other replicas are lost."""
+
+    def change(function):
+        places = 0
+        pattern = r"^( *)(%\S+) = (fsdp\.all_reduce .*?)(%\S+)( of .*)\n"
+        for match in list(re.finditer(pattern, function, re.M)):
+            indent, result, op, operand, rest = match.groups()
+            addition = rf"^ *{operand} = arith\.addf (%\S+), (%\S+) : (\S+)\n"
+            added = re.search(addition, function, re.M)
+            if not added:
+                continue
+            partial, last, flat = added.groups()
+            function = function.replace(added[0], "")
+            function = function.replace(
+                match[0],
+                f"{indent}{operand} = {op}{last}{rest}\n"
+                f"{indent}{result} = arith.addf {partial}, {operand} : {flat}\n",
+            )
+            places += 1
+        return function, places
+
+    return _per_function(text, change)
+
+
+def lost_shard(text):
+    """A split that forgets the shards it is to add to."""
+    return re.subn(r"(fsdp\.split [^\n]*?) add\([^\n]*?\)( : \()", r"\1\2", text)
+
+
 def _cut_with_ones(self, full):
     lines = np.zeros((self.outer, self.w * self.inner), full.dtype)
     lines[:, : self.line] = full.reshape(self.outer, self.line)
@@ -219,6 +250,8 @@ FAULTS = {
     "double division": lambda: InProgram(double_division),
     "missing rounding": lambda: InProgram(missing_rounding),
     "wrong offset": lambda: InProgram(wrong_offset),
+    "late partial sum": lambda: InProgram(late_partial),
+    "lost shard": lambda: InProgram(lost_shard),
 }
 
 
