@@ -233,58 +233,68 @@ bool FirstUses::mayPrecede(const Use &a, const Use &b) {
          });
 }
 
-std::optional<FirstUses::Opposite>
-FirstUses::findOpposite(const Uses &uses, unsigned x, unsigned y) {
-  using Pair = std::pair<const Use *, const Use *>;
-  auto ordersOf = [&](unsigned first, unsigned second) {
-    SmallVector<Pair> pairs;
-    for (const Use &a : uses)
-      for (const Use &b : uses)
-        if (a.communicator == first && b.communicator == second &&
-            mayPrecede(a, b) && agree(a, b))
-          pairs.push_back({&a, &b});
-    return pairs;
+/// True if `use` runs on the rank that runs `mine`, where another one runs
+/// `theirs`.
+bool FirstUses::mustRun(const Use &use, Pair mine, Pair theirs) {
+  auto holds = [](const Use *other, const Guard &guard, bool uniformOnly) {
+    return other && llvm::any_of(other->guards, [&](const Guard &g) {
+             return g.decision == guard.decision && g.way == guard.way &&
+                    (g.isUniform || !uniformOnly);
+           });
   };
-  /// True if `use` runs on the rank that runs `mine`, where another one runs
-  /// `theirs`.
-  auto mustRun = [](const Use &use, Pair mine, Pair theirs) {
-    return llvm::all_of(use.guards, [&](const Guard &guard) {
-      auto holds = [&](const Use *other, bool uniformOnly) {
-        return llvm::any_of(other->guards, [&](const Guard &g) {
-          return g.decision == guard.decision && g.way == guard.way &&
-                 (g.isUniform || !uniformOnly);
-        });
-      };
-      return !guard.varies &&
-             (holds(mine.first, false) || holds(mine.second, false) ||
-              holds(theirs.first, true) || holds(theirs.second, true));
-    });
-  };
-  /// True if the first of `mine` can be the first use of both communicators.
-  auto canBeFirst = [&](Pair mine, Pair theirs) {
-    return llvm::none_of(uses, [&](const Use &use) {
-      return (use.communicator == x || use.communicator == y) &&
-             &use != mine.first && !mayPrecede(*mine.first, use) &&
-             mustRun(use, mine, theirs);
-    });
-  };
-  auto agreeWhereUniform = [&](Pair a, Pair b) {
-    for (const Use *p : {a.first, a.second})
-      for (const Use *q : {b.first, b.second})
-        for (const Guard &g : p->guards)
-          for (const Guard &h : q->guards)
-            if (g.isUniform && h.isUniform && !agree(g, h))
-              return false;
-    return true;
-  };
+  return llvm::all_of(use.guards, [&](const Guard &guard) {
+    return !guard.varies && (holds(mine.first, guard, false) ||
+                             holds(mine.second, guard, false) ||
+                             holds(theirs.first, guard, true) ||
+                             holds(theirs.second, guard, true));
+  });
+}
 
-  SmallVector<Pair> xFirst = ordersOf(x, y), yFirst = ordersOf(y, x);
+/// True if no use of one of the two communicators must run before the first of
+/// `mine`.
+bool FirstUses::canBeFirst(const Uses &uses, Pair mine, Pair theirs) {
+  return llvm::none_of(uses, [&](const Use &use) {
+    return (use.communicator == mine.first->communicator ||
+            use.communicator == mine.second->communicator) &&
+           &use != mine.first && !mayPrecede(*mine.first, use) &&
+           mustRun(use, mine, theirs);
+  });
+}
+
+/// The pairs of uses of `first` and `second` that can be a rank's first ones,
+/// in this order, whatever other ranks do.
+SmallVector<FirstUses::Pair>
+FirstUses::getOrders(const Uses &uses, unsigned first, unsigned second) const {
+  SmallVector<Pair> pairs;
+  for (const Use &a : uses)
+    for (const Use &b : uses)
+      if (a.communicator == first && b.communicator == second &&
+          mayPrecede(a, b) && agree(a, b) && canBeFirst(uses, {&a, &b}, {}))
+        pairs.push_back({&a, &b});
+  return pairs;
+}
+
+/// True if two ranks can run `a` and `b`: they agree in what all decide alike.
+bool FirstUses::canBoth(const Uses &uses, Pair a, Pair b) const {
+  // What all ranks decide alike they issue at one place in their order.
+  if (a.first->isUniform() && b.first->isUniform())
+    return false;
+  for (const Use *p : {a.first, a.second})
+    for (const Use *q : {b.first, b.second})
+      for (const Guard &g : p->guards)
+        for (const Guard &h : q->guards)
+          if (g.isUniform && h.isUniform && !agree(g, h))
+            return false;
+  return canBeFirst(uses, a, b) && canBeFirst(uses, b, a);
+}
+
+std::optional<FirstUses::Opposite>
+FirstUses::findOpposite(const Uses &uses, unsigned x, unsigned y) const {
+  SmallVector<Pair> xFirst = getOrders(uses, x, y);
+  SmallVector<Pair> yFirst = getOrders(uses, y, x);
   for (Pair a : xFirst)
     for (Pair b : yFirst) {
-      // What all ranks decide alike they issue at one place in their order.
-      if (a.first->isUniform() && b.first->isUniform())
-        continue;
-      if (!agreeWhereUniform(a, b) || !canBeFirst(a, b) || !canBeFirst(b, a))
+      if (!canBoth(uses, a, b))
         continue;
       // The order that the text shows first is reported against the other.
       if (b.first->collective < a.first->collective)

@@ -80,7 +80,13 @@ private:
            const Use &around, Uses &uses);
   Guard getGuard(Operation *op, Region &region, const Use &around);
   std::optional<Opposite> findOpposite(const Uses &uses, unsigned x,
-                                       unsigned y);
+                                       unsigned y) const;
+  using Pair = std::pair<const Use *, const Use *>; ///< of two communicators
+  SmallVector<Pair> getOrders(const Uses &uses, unsigned first,
+                              unsigned second) const;
+  bool canBoth(const Uses &uses, Pair a, Pair b) const;
+  static bool canBeFirst(const Uses &uses, Pair mine, Pair theirs);
+  static bool mustRun(const Use &use, Pair mine, Pair theirs);
 
   bool agree(const Guard &a, const Guard &b) const;
   bool agree(const Use &a, const Use &b) const;
