@@ -169,10 +169,13 @@ def _run(tools, work, names):
     """The failures of programs, which are run one by one only if one fails."""
     failures = {}
     for level in tools.levels:
-        if tools.run(work, level, names) is None:
+        error = tools.run(work, level, names)
+        if error is None:
             continue
-        for name in names:
-            error = tools.run(work, level, [name])
+        alone = {name: tools.run(work, level, [name]) for name in names}
+        if not any(alone.values()):
+            raise Failed(f"level {level}, only one after the other: {error}")
+        for name, error in alone.items():
             if error:
                 failures.setdefault(name, Failed(f"level {level}: {error}", name))
     return failures
@@ -206,7 +209,7 @@ def _check_on(tools, work, batch, grid):
 def _compare_ranks(batch, first, other):
     ranks = [prod(batch[g]["shape"]) for g in ("grid", "other_grid")]
     failures = []
-    for program in first.keys() & other.keys():
+    for program in sorted(first.keys() & other.keys()):
         for name, value in first[program].items():
             if not np.array_equal(
                 dtypes.bits(value), dtypes.bits(other[program][name])

@@ -37,7 +37,8 @@ GRIDS = [
 OTHER_RANKS = [(1, 4), (2, 3), (4, 8), (3, 5), (2, 8), (1, 2)]
 OTHER_POLICIES = ["torch-fsdp2", "inductor", "xla", "deepspeed", "megatron"]
 # The default, by turns with the others; "global" is its scope.
-POLICIES = ["", "global", *OTHER_POLICIES[:3], "", "global", *OTHER_POLICIES[3:], "", ""]
+POLICIES = ["", "global", *OTHER_POLICIES[:3], "", "global", *OTHER_POLICIES[3:]]
+POLICIES += ["", ""]
 SIZES = [0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17]
 
 
@@ -138,7 +139,9 @@ def _partial(rng, unit, precisions, options):
     if not trainable:
         return None
     wire = precisions[unit["name"], rng.choice(trainable)["name"]].reduce
-    params = [p for p in trainable if precisions[unit["name"], p["name"]].reduce is wire]
+    params = [
+        p for p in trainable if precisions[unit["name"], p["name"]].reduce is wire
+    ]
     step = {
         "partial": unit["name"],
         "microbatches": [
