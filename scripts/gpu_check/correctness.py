@@ -26,6 +26,12 @@ def need_numpy():
         raise Skip("no NumPy: nothing to compare with")
 
 
+def launched_ops(stage, module):
+    """The oracle's view of the module's operations."""
+    ops = read_local_ops(stage.folder.text(module))
+    return [op for op in ops if not op.is_empty]
+
+
 def run(memory, operands, call_of):
     """What `call_of(members, old, bucket)` returns, once; raises Wrong."""
     everything = operands.all
@@ -72,7 +78,7 @@ def attempts(op, number, ways, operation, is_whole):
 def check_module(stage, module, memory, most):
     """(launches, operations with wrong bits)"""
     ways = Ways(stage, module)
-    ops = read_local_ops(stage.folder.text(module))
+    ops = launched_ops(stage, module)
     launches = wrong = 0
     for number, (op, operation) in enumerate(zip(ops, module.operations)):
         if number >= most:
@@ -148,6 +154,6 @@ def graph(stage):
     need_numpy()
     module = stage.folder.module("tiny")
     ways = Ways(stage, module)
-    op, operation = read_local_ops(stage.folder.text(module))[0], module.operations[0]
+    op, operation = launched_ops(stage, module)[0], module.operations[0]
     check_graph(stage, op, module.kind, "a captured launch", ways.driver(operation))
     check_graph(stage, op, module.kind, "a captured entry", ways.artefact(operation))

@@ -7,6 +7,7 @@
 
 import json
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -15,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from gpu_check import runs
+from gpu_check.driver import FUNCTIONS
 from gpu_check.folder import Folder, Module, Operation, write_index
 from gpu_check.report import Report
 from gpu_check.runtime import Options
@@ -24,6 +26,7 @@ from gpu_check.tools import metrics_of
 P1 = Operation(
     "f", "k", (1542, 8), 256, True, False, [100794496], 201458688, 100794496, 201458688
 )
+STUB = Path("/usr/local/cuda/lib64/stubs/libcuda.so")
 ABOUT = {"commit": "abc", "prepared": "today", "image": "none", "compiler": "none"}
 
 
@@ -145,6 +148,13 @@ class Interface(unittest.TestCase):
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         names = re.findall(r"(\w+);", text)
         self.assertEqual(names, [name for name, _ in Options._fields_])
+
+
+    @unittest.skipUnless(STUB.exists(), "no CUDA toolkit")
+    def test_the_driver_has_all_functions(self):
+        listed = subprocess.run(["nm", "-D", STUB], capture_output=True, text=True)
+        exported = {line.split()[-1] for line in listed.stdout.splitlines()}
+        self.assertEqual([f for f in FUNCTIONS if f not in exported], [])
 
 
 class Timing(unittest.TestCase):
