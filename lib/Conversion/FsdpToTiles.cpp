@@ -99,7 +99,9 @@ static void makeContiguous(BucketUserOpInterface op) {
   unsigned firstOutput = outputs.getBeginOperandIndex();
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = cast<MemRefType>(operand.get().getType());
-    if (memref::isStaticShapeAndContiguousRowMajor(type))
+    // Without elements there is nothing to copy, in whatever order.
+    if (type.getNumElements() == 0 ||
+        memref::isStaticShapeAndContiguousRowMajor(type))
       continue;
     ImplicitLocOpBuilder b(op.getLoc(), op);
     Value original = operand.get();
@@ -316,6 +318,10 @@ LogicalResult TileLowering::lower(BucketUserOpInterface op) {
     op->erase();
     return success();
   }
+  if (options.target != TileTarget::Cpu && plan->rows > kMaxRows)
+    return op.emitOpError("cannot be lowered: bucket ")
+           << op.getBucketAttr() << " has " << plan->rows
+           << " rows, but a grid of blocks at most " << kMaxRows;
 
   makeContiguous(op);
   std::optional<APFloat> divide;

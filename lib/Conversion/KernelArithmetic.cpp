@@ -96,6 +96,12 @@ Value KernelArithmetic::add(OpBuilder &b, Location loc, Value lhs,
 // Division by a constant
 //===----------------------------------------------------------------------===//
 
+/// Dividing by a power of two is multiplying by its exact reciprocal.
+static bool isPowerOfTwo(float divisor) {
+  int exponent;
+  return std::frexp(divisor, &exponent) == 0.5f;
+}
+
 bool mlir::fsdp::isReciprocalExact(Type dtype, float divisor) {
   const llvm::fltSemantics &semantics =
       cast<FloatType>(dtype).getFloatSemantics();
@@ -133,6 +139,40 @@ bool KernelArithmetic::hasExactReciprocal(Type dtype, float divisor) const {
   return known->second;
 }
 
+bool KernelArithmetic::dividesInF64(Type dtype, double divisor) const {
+  float divisorF32 = static_cast<float>(divisor);
+  if (dtype.isF64() || isPowerOfTwo(divisorF32))
+    return false;
+  return bitsOf(dtype) != 16 || !hasExactReciprocal(dtype, divisorF32);
+}
+
+// The product with the reciprocal exceeds the quotient by a little, which is
+// taken off. (The other way round, what is missing added, -0 would become +0.)
+// Infinities and NaN come out of the correction as NaN, so they take the
+// uncorrected product.
+Value KernelArithmetic::divideByReciprocal(OpBuilder &b, Location loc, Value x,
+                                           float divisor,
+                                           FloatType wide) const {
+  Value dividend = cast(b, loc, x, wide);
+  auto constant = [&](double c) {
+    return splat(b, loc, dividend, b.getFloatAttr(wide, c));
+  };
+  double reciprocal =
+      wide.isF64() ? 1.0 / double(divisor) : double(1.0f / divisor);
+  Value estimate =
+      arith::MulFOp::create(b, loc, dividend, constant(reciprocal));
+  Value negated = arith::NegFOp::create(b, loc, dividend);
+  Value excess =
+      LLVM::FMAOp::create(b, loc, constant(divisor), estimate, negated);
+  Value corrected =
+      LLVM::FMAOp::create(b, loc, excess, constant(-reciprocal), estimate);
+  Value isNumber = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ORD,
+                                         corrected, corrected);
+  Value quotient =
+      arith::SelectOp::create(b, loc, isNumber, corrected, estimate);
+  return cast(b, loc, quotient, b.getF32Type());
+}
+
 Value KernelArithmetic::divide(OpBuilder &b, Location loc, Value value,
                                double divisor) const {
   Type dtype = getElementTypeOrSelf(value.getType());
@@ -142,32 +182,20 @@ Value KernelArithmetic::divide(OpBuilder &b, Location loc, Value value,
   }
   float divisorF32 = static_cast<float>(divisor);
   Value x = cast(b, loc, value, b.getF32Type());
-  auto constant = [&](float c) {
-    return splat(b, loc, x, b.getF32FloatAttr(c));
-  };
   // LLVM turns a division by a power of two into an exact multiplication. Any
-  // other one is an instruction sequence with a call for rare operands, which
-  // the reciprocal spares where it gives the same bits: the product exceeds the
-  // quotient by a little, which is taken off. (The other way round, what is
-  // missing added, -0 would become +0.) Infinities and NaN come out of the
-  // correction as NaN, so they take the uncorrected product.
-  int exponent;
-  bool isPowerOfTwo = std::frexp(divisorF32, &exponent) == 0.5f;
+  // other one would be an instruction sequence with a call for rare operands.
+  // In f32 the reciprocal gives the quotient of 16-bit operands where all of
+  // them were tried. In f64 it always does: the result is the f64 next to the
+  // quotient, and the quotient of two f32 is either an f64 itself or further
+  // than that from the middle between two f32.
   Value quotient;
-  if (bitsOf(dtype) == 16 && !isPowerOfTwo &&
-      hasExactReciprocal(dtype, divisorF32)) {
-    float reciprocal = 1.0f / divisorF32;
-    Value estimate = arith::MulFOp::create(b, loc, x, constant(reciprocal));
-    Value negated = arith::NegFOp::create(b, loc, x);
-    Value excess =
-        LLVM::FMAOp::create(b, loc, constant(divisorF32), estimate, negated);
-    Value corrected =
-        LLVM::FMAOp::create(b, loc, excess, constant(-reciprocal), estimate);
-    Value isNumber = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ORD,
-                                           corrected, corrected);
-    quotient = arith::SelectOp::create(b, loc, isNumber, corrected, estimate);
+  if (isPowerOfTwo(divisorF32)) {
+    Value by = splat(b, loc, x, b.getF32FloatAttr(divisorF32));
+    quotient = arith::DivFOp::create(b, loc, x, by);
   } else {
-    quotient = arith::DivFOp::create(b, loc, x, constant(divisorF32));
+    quotient = divideByReciprocal(
+        b, loc, x, divisorF32,
+        dividesInF64(dtype, divisor) ? b.getF64Type() : b.getF32Type());
   }
   return cast(b, loc, quotient, dtype);
 }

@@ -31,11 +31,17 @@ public:
   /// `value` divided by a positive constant, with the roundings of buildDivide.
   Value divide(OpBuilder &builder, Location loc, Value value,
                double divisor) const;
+  /// True if that takes f64, and their registers.
+  bool dividesInF64(Type dtype, double divisor) const;
   /// The sum of two values of one dtype, rounded once.
   Value add(OpBuilder &builder, Location loc, Value lhs, Value rhs) const;
 
 private:
   bool hasExactReciprocal(Type dtype, float divisor) const;
+  /// `x`, f32, divided by `divisor`: by its reciprocal in the float type
+  /// `wide`, and a correction.
+  Value divideByReciprocal(OpBuilder &builder, Location loc, Value x,
+                           float divisor, FloatType wide) const;
 
   bool emulate;
   /// Answers of isReciprocalExact, which takes milliseconds.

@@ -86,10 +86,6 @@ private:
   /// Writes zero to elements [from, to) (i64) behind `base`, if there are any.
   void zero(Value base, Value from, Value to, int64_t elementBytes);
 
-  bool isCopy(DtypePair pair) const {
-    return pair.member == pair.wire && !function.divide && !function.adds;
-  }
-
   const TileFunction &function;
 };
 } // namespace
@@ -126,9 +122,8 @@ void CpuTileBuilder::copyElements(DtypePair pair, const Place &place,
   Value target = function.packs ? place.bucket : place.member;
   int64_t bytes = getDtypeBytes(to);
   Value value;
-  if (isCopy(pair)) {
-    // As integers: a NaN's payload is none of our business.
-    value = load(b.getIntegerType(8 * bytes), source, index, width);
+  if (pair.isCopy()) {
+    value = load(from, source, index, width);
   } else {
     value = load(from, source, index, width);
     if (function.packs && from != to)
@@ -150,7 +145,7 @@ void CpuTileBuilder::copyElements(DtypePair pair, const Place &place,
 void CpuTileBuilder::copyRun(const TileValues &tile, const Place &place,
                              DtypePair pair) {
   int64_t wireBytes = getDtypeBytes(pair.wire);
-  int64_t width = isCopy(pair) ? kCopyBytes / wireBytes : kCastVector;
+  int64_t width = pair.isCopy() ? kCopyBytes / wireBytes : kCastVector;
   Value valid = widen(tile.valid);
   Value vectorEnd = both(valid, constant64(-width));
   loop(constant64(0), vectorEnd, width,

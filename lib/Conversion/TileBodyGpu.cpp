@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // One block of 256 threads per tile and row, not persistent. A thread handles
-// vectors of 16 bytes on the side that is written, so that a warp's stores are
-// whole sectors, and issues all its loads before it uses the first one. Which
+// vectors of 16 bytes on the side whose elements are wider, so that a warp's
+// loads and stores are whole sectors, and issues the loads of a batch before it
+// uses the first one. Which
 // of four classes a block takes is decided at run time by values that are the
 // same in the whole block, so any caller's pointer is safe; no class touches a
 // byte outside the tensors.
@@ -39,24 +40,30 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bytes of a vector on the side that is written.
+/// Bytes of a vector on the side whose elements are wider.
 static constexpr int64_t kVectorBytes = 16;
 /// Registers of a thread: with more, an SM would not hold all of its 2048
 /// threads. Loads in flight, and so the speed, are proportional to their
 /// number.
 static constexpr int64_t kRegisters = 32;
 /// Vectors of a thread that are loaded before the first is used, at the most,
-/// and bytes: half of its registers.
+/// and bytes: half of its registers, or a quarter in class V, where others hold
+/// places and counts; half of that where a division works with f64.
 static constexpr int64_t kBatch = 4;
 static constexpr int64_t kBatchBytes = 64;
+static constexpr int64_t kSmallBatchBytes = 32;
 
 namespace {
 /// What a pair of dtypes means in the direction of the copy.
 struct Copy {
   Type from, to, wire;
   int64_t fromBytes, toBytes, wireBytes;
-  bool isPlain;   ///< neither cast nor division nor addition
-  int64_t vector; ///< elements of a vector; 0 if only single elements go
+  bool isPlain;         ///< bits are copied as they are
+  int64_t tileElements; ///< of a full tile
+  /// Elements of a vector; 0 if only single elements go.
+  int64_t vector = 0;
+  int64_t loadBytes() const { return vector * fromBytes; }
+  int64_t storeBytes() const { return vector * toBytes; }
 };
 
 /// Where a tile lies in memory, for the pair of dtypes at hand.
@@ -83,7 +90,8 @@ struct Elements {
 struct Step {
   Value isValid, isStored;
   Value target;
-  SmallVector<Value> words, old;
+  Value words;
+  Value old; ///< the existing shard's, if the function adds
 };
 
 class GpuTileBuilder : TileBuilder {
@@ -99,7 +107,7 @@ private:
   void buildBody(Value tileIndex, Value row);
   Copy describe(DtypePair dtypes) const;
   Place locate(const TileValues &tile, const Copy &copy, Value row);
-  int64_t stepsOfBatch(const Copy &copy) const;
+  int64_t stepsOfBatch(const Copy &copy, int64_t batchBytes) const;
   void buildClasses(const TileValues &tile, const Copy &copy, Value row);
   void buildFull(const Copy &copy, const Place &place);
   Step loadStep(const TileValues &tile, const Copy &copy, const Place &place,
@@ -130,7 +138,7 @@ private:
 
   /// Entry `index` (i32) of the addresses, as i64.
   Value address(Value index);
-  SmallVector<Value> loadWords(Value base, int64_t bytes);
+  Value loadWords(Value at, int64_t bytes);
   Value load(Type dtype, Value base, Value index, Access access);
   void store(Value value, Value base, Value index, Access access);
   void storeWords(Value words, Value at);
@@ -146,11 +154,10 @@ private:
     return offset(base, widen(mul(index, bytes)));
   }
 
-  Value convertWords(const Copy &copy, ArrayRef<Value> words,
-                     ArrayRef<Value> old);
+  Value convertWords(const Copy &copy, Value words, Value old);
   Value convert(const Copy &copy, Value value, Value old);
-  Value zeroWords() {
-    auto type = VectorType::get({kVectorBytes / 4}, i32);
+  Value zeroWords(int64_t bytes) {
+    auto type = VectorType::get({bytes / 4}, i32);
     return arith::ConstantOp::create(b, b.getZeroAttr(type));
   }
 
@@ -174,16 +181,14 @@ Value GpuTileBuilder::address(Value index) {
   return LLVM::LoadOp::create(b, i64, at);
 }
 
-/// `bytes` bytes as vectors of at most four words.
-SmallVector<Value> GpuTileBuilder::loadWords(Value base, int64_t bytes) {
-  SmallVector<Value> words;
-  for (int64_t at = 0; at < bytes; at += kVectorBytes) {
-    int64_t part = std::min(bytes - at, kVectorBytes);
-    words.push_back(LLVM::LoadOp::create(
-        b, VectorType::get({part / 4}, i32),
-        at ? offset(base, constant64(at)) : base, /*alignment=*/part));
-  }
-  return words;
+/// `bytes` bytes, 8 or 16, as a vector of words.
+Value GpuTileBuilder::loadWords(Value at, int64_t bytes) {
+  return LLVM::LoadOp::create(b, VectorType::get({bytes / 4}, i32), at,
+                              /*alignment=*/bytes);
+}
+
+static int64_t numWords(Value words) {
+  return cast<VectorType>(words.getType()).getNumElements();
 }
 
 /// Element `index` (i32) behind `base`. What is aligned to a byte only, LLVM
@@ -202,7 +207,7 @@ void GpuTileBuilder::store(Value value, Value base, Value index,
 }
 
 void GpuTileBuilder::storeWords(Value words, Value at) {
-  LLVM::StoreOp::create(b, words, at, /*alignment=*/kVectorBytes);
+  LLVM::StoreOp::create(b, words, at, /*alignment=*/4 * numWords(words));
 }
 
 /// With a branch LLVM would sink the loads into it, and the batch of loads
@@ -211,11 +216,14 @@ void GpuTileBuilder::storeWordsIf(Value condition, Value words, Value at) {
   if (kernel.emulate)
     return when(condition, [&] { storeWords(words, at); });
   SmallVector<Value> operands = {at};
-  for (int64_t i = 0; i < kVectorBytes / 4; ++i)
+  for (int64_t i = 0; i < numWords(words); ++i)
     operands.push_back(vector::ExtractOp::create(b, words, i));
-  NVVM::InlinePtxOp::create(
-      b, TypeRange(), /*readOnlyArgs=*/operands, /*readWriteArgs=*/ValueRange(),
-      "st.global.v4.b32 [{$r0}], { {$r1}, {$r2}, {$r3}, {$r4} };", condition);
+  StringRef code =
+      numWords(words) == 2
+          ? "st.global.v2.b32 [{$r0}], { {$r1}, {$r2} };"
+          : "st.global.v4.b32 [{$r0}], { {$r1}, {$r2}, {$r3}, {$r4} };";
+  NVVM::InlinePtxOp::create(b, TypeRange(), /*readOnlyArgs=*/operands,
+                            /*readWriteArgs=*/ValueRange(), code, condition);
 }
 
 //===----------------------------------------------------------------------===//
@@ -235,11 +243,10 @@ Value GpuTileBuilder::convert(const Copy &copy, Value value, Value old) {
   return old ? arithmetic.add(b, loc, old, value) : value;
 }
 
-/// The words of one vector, converted to the 16 bytes that are stored.
-Value GpuTileBuilder::convertWords(const Copy &copy, ArrayRef<Value> words,
-                                   ArrayRef<Value> old) {
+/// The words of one vector, converted to those that are stored.
+Value GpuTileBuilder::convertWords(const Copy &copy, Value words, Value old) {
   if (copy.isPlain)
-    return words.front();
+    return words;
   auto bitcast = [&](Value value, Type element) -> Value {
     auto type = cast<VectorType>(value.getType());
     int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
@@ -247,25 +254,9 @@ Value GpuTileBuilder::convertWords(const Copy &copy, ArrayRef<Value> words,
         b, VectorType::get({bits / element.getIntOrFloatBitWidth()}, element),
         value);
   };
-  Value oldVector = old.empty() ? Value() : bitcast(old.front(), copy.to);
-  if (words.size() == 1)
-    return bitcast(convert(copy, bitcast(words.front(), copy.from), oldVector),
-                   i32);
-  // Narrowing: two loads become the halves of one store.
-  SmallVector<Value> halves;
-  for (auto [index, part] : llvm::enumerate(words)) {
-    Value oldHalf;
-    if (oldVector) {
-      int64_t size = copy.vector / 2;
-      oldHalf = vector::ExtractStridedSliceOp::create(
-          b, oldVector, ArrayRef<int64_t>(index * size),
-          ArrayRef<int64_t>(size), ArrayRef<int64_t>(1));
-    }
-    halves.push_back(
-        bitcast(convert(copy, bitcast(part, copy.from), oldHalf), i32));
-  }
-  return vector::ShuffleOp::create(b, halves[0], halves[1],
-                                   ArrayRef<int64_t>{0, 1, 2, 3});
+  return bitcast(convert(copy, bitcast(words, copy.from),
+                         old ? bitcast(old, copy.to) : Value()),
+                 i32);
 }
 
 //===----------------------------------------------------------------------===//
@@ -277,17 +268,15 @@ Copy GpuTileBuilder::describe(DtypePair dtypes) const {
   copy.from = function.packs ? dtypes.member : dtypes.wire;
   copy.to = function.packs ? dtypes.wire : dtypes.member;
   copy.wire = dtypes.wire;
-  copy.isPlain =
-      dtypes.member == dtypes.wire && !function.divide && !function.adds;
+  copy.isPlain = dtypes.isCopy();
+  copy.tileElements = dtypes.tileElements();
   copy.fromBytes = getDtypeBytes(copy.from);
   copy.toBytes = getDtypeBytes(copy.to);
   copy.wireBytes = getDtypeBytes(copy.wire);
   // f64 is computed with one element at a time.
   bool isF64 = copy.from.isF64() || copy.to.isF64();
-  copy.vector = copy.isPlain || !isF64 ? kVectorBytes / copy.toBytes : 0;
-  if (copy.isPlain) // bits, of which an integer has as many
-    copy.from = copy.to = copy.wire =
-        IntegerType::get(b.getContext(), 8 * copy.toBytes);
+  if (copy.isPlain || !isF64)
+    copy.vector = kVectorBytes / std::max(copy.fromBytes, copy.toBytes);
   return copy;
 }
 
@@ -305,11 +294,8 @@ Place GpuTileBuilder::locate(const TileValues &tile, const Copy &copy,
   Value inMember = toPointer(memberAddress);
   place.source = function.packs ? inMember : inBucket;
   place.target = function.packs ? inBucket : inMember;
-  // One vector of the source may be half as long as one of the target, or
-  // twice, and is then loaded in two.
   auto vectorBits = [&](Value pointer, int64_t elementBytes) {
-    int64_t bytes = std::min(copy.vector * elementBytes, kVectorBytes);
-    return lowBits(pointer, std::max<int64_t>(bytes, 1));
+    return lowBits(pointer, std::max<int64_t>(copy.vector * elementBytes, 1));
   };
   Value low = either(vectorBits(place.source, copy.fromBytes),
                      vectorBits(place.target, copy.toBytes));
@@ -330,13 +316,14 @@ Place GpuTileBuilder::locate(const TileValues &tile, const Copy &copy,
 Elements GpuTileBuilder::find(const TileValues &tile, Value index,
                               int64_t width, Value realEnd) {
   // The run without a division; 0 if the tile has one run. The product of a
-  // place below 4096 and 2^24 needs 64 bits.
+  // place in the tile and 2^26 needs 64 bits.
   Value vectorIndex = shiftRight(index, tile.vectorLog);
   Value product = mul(widen(vectorIndex), widen(tile.reciprocal));
-  Value run = narrow(shiftRight(product, constant64(24)));
+  Value run = narrow(shiftRight(product, constant64(kReciprocalLog)));
   Value column = sub(index, mul(run, tile.inner));
-  // A line is at most `inner` for every row, so that runs of a tile lie within
-  // 4096 elements for every row: less than 2^31 bytes.
+  // A line is at most `inner` for every row, so that the runs of a tile lie
+  // within 32 KB for every row, of which there are at most kMaxRows: less than
+  // 2^31 bytes.
   Value end = constant32(width);
   Elements elements;
   elements.isValid = both(atMost(add(index, end), realEnd),
@@ -351,37 +338,39 @@ Elements GpuTileBuilder::find(const TileValues &tile, Value index,
 //===----------------------------------------------------------------------===//
 
 /// Steps whose loads come before the first store.
-int64_t GpuTileBuilder::stepsOfBatch(const Copy &copy) const {
-  int64_t bytes = copy.vector * copy.fromBytes;
-  if (function.adds)
-    bytes += kVectorBytes;
-  return std::clamp<int64_t>(kBatchBytes / bytes, 1, kBatch);
+int64_t GpuTileBuilder::stepsOfBatch(const Copy &copy,
+                                     int64_t batchBytes) const {
+  if (function.divide && arithmetic.dividesInF64(copy.wire, *function.divide))
+    batchBytes /= 2;
+  int64_t bytes = copy.loadBytes() + (function.adds ? copy.storeBytes() : 0);
+  return std::clamp<int64_t>(batchBytes / bytes, 1, kBatch);
 }
 
 void GpuTileBuilder::buildFull(const Copy &copy, const Place &place) {
-  int64_t steps = kTileElements / kThreads / copy.vector;
-  int64_t fromBytes = copy.vector * copy.fromBytes;
-  Value source = elementAt(place.source, thread, fromBytes);
-  Value target = elementAt(place.target, thread, kVectorBytes);
+  int64_t steps = copy.tileElements / kThreads / copy.vector;
+  int64_t loadBytes = copy.loadBytes(), storeBytes = copy.storeBytes();
+  Value source = elementAt(place.source, thread, loadBytes);
+  Value target = elementAt(place.target, thread, storeBytes);
   Value old =
-      function.adds ? elementAt(place.old, thread, kVectorBytes) : Value();
+      function.adds ? elementAt(place.old, thread, storeBytes) : Value();
   auto at = [&](Value base, int64_t step, int64_t bytes) {
     return step ? offset(base, constant64(step * kThreads * bytes)) : base;
   };
-  int64_t batchSize = stepsOfBatch(copy);
+  int64_t batchSize = stepsOfBatch(copy, kBatchBytes);
   for (int64_t first = 0; first < steps; first += batchSize) {
     int64_t last = std::min(first + batchSize, steps);
-    SmallVector<SmallVector<Value>> loaded, loadedOld;
+    SmallVector<std::pair<Value, Value>> loaded;
     for (int64_t step = first; step < last; ++step) {
-      loaded.push_back(loadWords(at(source, step, fromBytes), fromBytes));
-      loadedOld.emplace_back();
-      if (old)
-        loadedOld.back() = loadWords(at(old, step, kVectorBytes), kVectorBytes);
+      Value words = loadWords(at(source, step, loadBytes), loadBytes);
+      Value oldWords =
+          old ? loadWords(at(old, step, storeBytes), storeBytes) : Value();
+      loaded.emplace_back(words, oldWords);
     }
-    for (int64_t step = first; step < last; ++step)
-      storeWords(
-          convertWords(copy, loaded[step - first], loadedOld[step - first]),
-          at(target, step, kVectorBytes));
+    for (int64_t step = first; step < last; ++step) {
+      auto [words, oldWords] = loaded[step - first];
+      storeWords(convertWords(copy, words, oldWords),
+                 at(target, step, storeBytes));
+    }
   }
 }
 
@@ -430,10 +419,10 @@ Step GpuTileBuilder::loadStep(const TileValues &tile, const Copy &copy,
   Value from =
       function.packs ? inMember : select(isValid, index, constant32(0));
   step.words = loadWords(elementAt(place.source, from, copy.fromBytes),
-                         copy.vector * copy.fromBytes);
+                         copy.loadBytes());
   if (function.adds)
-    step.old =
-        loadWords(elementAt(place.old, inMember, copy.toBytes), kVectorBytes);
+    step.old = loadWords(elementAt(place.old, inMember, copy.toBytes),
+                         copy.storeBytes());
   if (!function.packs) {
     step.target = elementAt(place.target, inMember, copy.toBytes);
     return step;
@@ -451,14 +440,14 @@ Step GpuTileBuilder::loadStep(const TileValues &tile, const Copy &copy,
 void GpuTileBuilder::storeStep(const Copy &copy, const Step &step) {
   Value words = convertWords(copy, step.words, step.old);
   if (function.packs)
-    words = select(step.isValid, words, zeroWords());
+    words = select(step.isValid, words, zeroWords(copy.storeBytes()));
   storeWordsIf(step.isStored, words, step.target);
 }
 
 void GpuTileBuilder::buildVector(const TileValues &tile, const Copy &copy,
                                  const Place &place) {
-  int64_t steps = kTileElements / kThreads / copy.vector;
-  int64_t batchSize = stepsOfBatch(copy);
+  int64_t steps = copy.tileElements / kThreads / copy.vector;
+  int64_t batchSize = stepsOfBatch(copy, kSmallBatchBytes);
   for (int64_t first = 0; first < steps; first += batchSize) {
     int64_t last = std::min(first + batchSize, steps);
     SmallVector<Step> batch;
@@ -475,7 +464,7 @@ void GpuTileBuilder::buildVector(const TileValues &tile, const Copy &copy,
 /// around; only the ends of shards are in this class.
 void GpuTileBuilder::buildVectorThatAdds(const TileValues &tile,
                                          const Copy &copy, const Place &place) {
-  int64_t steps = kTileElements / kThreads / copy.vector;
+  int64_t steps = copy.tileElements / kThreads / copy.vector;
   for (int64_t number = 0; number < steps; ++number) {
     Value index = add(mul(thread, copy.vector),
                       constant32(number * kThreads * copy.vector));
@@ -552,7 +541,8 @@ void GpuTileBuilder::buildZero(const TileValues &tile, const Copy &copy,
   int64_t vector = kVectorBytes / copy.wireBytes;
   Value end = both(tile.count, constant32(-vector));
   loop(mul(thread, vector), end, kThreads * vector, [&](Value index) {
-    storeWords(zeroWords(), elementAt(place.target, index, copy.wireBytes));
+    storeWords(zeroWords(kVectorBytes),
+               elementAt(place.target, index, copy.wireBytes));
   });
   loop(add(end, thread), tile.count, kThreads,
        [&](Value index) { zeroElement(copy, place, index, Access::Whole); });
@@ -572,7 +562,7 @@ void GpuTileBuilder::buildClasses(const TileValues &tile, const Copy &copy,
     return zeroOrScalar();
   Value oneRun = equal(tile.several, constant(i1, 0));
   Value isFull = both(both(place.isAligned, oneRun),
-                      equal(tile.valid, constant32(kTileElements)));
+                      equal(tile.valid, constant32(copy.tileElements)));
   // A vector must not cross a run, and one must be valid for clamped loads.
   Value vectorLog = constant32(llvm::Log2_64(copy.vector));
   Value isVector =

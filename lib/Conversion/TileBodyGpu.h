@@ -15,6 +15,8 @@ namespace mlir::fsdp {
 
 /// Threads of a block; a block handles one tile in one row.
 inline constexpr int64_t kThreads = 256;
+/// Rows of a grid.
+inline constexpr int64_t kMaxRows = 65535;
 /// Addresses that fit the parameter space of a kernel beside the bucket's.
 inline constexpr int64_t kMaxAddresses = 4090;
 

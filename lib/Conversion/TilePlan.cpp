@@ -13,6 +13,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Elements of the largest vector, 16 bytes.
+static constexpr int64_t kLargestVector = 16;
+
 /// The largest power of two, at most `limit`, that divides every value.
 static int64_t commonPowerOfTwo(ArrayRef<int64_t> values, int64_t limit) {
   int64_t bits = limit;
@@ -22,14 +25,15 @@ static int64_t commonPowerOfTwo(ArrayRef<int64_t> values, int64_t limit) {
 }
 
 int64_t Tile::vectorElements() const {
-  return severalRuns ? commonPowerOfTwo({inner, line}, 8) : 8;
+  return severalRuns ? commonPowerOfTwo({inner, line}, kLargestVector)
+                     : kLargestVector;
 }
 
 std::array<int32_t, kTileWords> Tile::encode() const {
   int64_t vector = vectorElements();
   auto low = [](int64_t value) { return static_cast<int32_t>(value); };
   int64_t perRun = std::max<int64_t>(inner / vector, 1);
-  int64_t reciprocal = ((int64_t(1) << 24) + perRun - 1) / perRun;
+  int64_t reciprocal = ((int64_t(1) << kReciprocalLog) + perRun - 1) / perRun;
   return {low(member | pair << 16 | llvm::countr_zero<uint64_t>(vector) << 20 |
               (severalRuns ? 1u << 24 : 0u)),
           low(first),
@@ -42,17 +46,18 @@ std::array<int32_t, kTileWords> Tile::encode() const {
 }
 
 namespace {
-/// Cuts segments into tiles, each of which ends up in the plan.
+/// Cuts segments into tiles, each of which ends up in the plan, with offsets in
+/// bytes.
 struct Cutter {
-  TilePlan &plan;
   SmallVectorImpl<Tile> &tiles;
-  Tile tile; ///< what all tiles of the segment have in common
+  int64_t most; ///< elements of a tile
+  Tile tile;    ///< what all tiles of the segment have in common
 
   /// Adds a tile of `count` elements that starts `at` elements into the segment
   /// of `segment`; `first` is the record's word of that name.
   void add(const Segment &segment, int64_t at, int64_t count, int64_t first,
            int64_t run) {
-    tile.offset = (segment.offset + at * segment.elementBytes) / plan.granule;
+    tile.offset = segment.offset + at * segment.elementBytes;
     tile.count = count;
     tile.first = first;
     tile.run = run;
@@ -62,14 +67,14 @@ struct Cutter {
   /// Tiles inside one run; cut at runs.
   void cutLongRuns(const Segment &segment, int64_t outer) {
     for (int64_t run = 0; run < outer; ++run)
-      for (int64_t i = 0; i < tile.inner; i += kTileElements)
-        add(segment, run * tile.inner + i,
-            std::min(kTileElements, tile.inner - i), i, run);
+      for (int64_t i = 0; i < tile.inner; i += most)
+        add(segment, run * tile.inner + i, std::min(most, tile.inner - i), i,
+            run);
   }
 
   /// Tiles of as many whole runs as fit.
   void cutShortRuns(const Segment &segment, int64_t outer) {
-    int64_t perTile = kTileElements / tile.inner;
+    int64_t perTile = most / tile.inner;
     for (int64_t run = 0; run < outer; run += perTile) {
       int64_t count = std::min(perTile, outer - run) * tile.inner;
       add(segment, run * tile.inner, count, count, run);
@@ -81,97 +86,167 @@ struct Cutter {
   void addGap(const Segment &segment, int64_t end) {
     int64_t gap = (end - segment.end()) / segment.elementBytes;
     Tile &last = tiles.back();
-    if (last.count + gap <= kTileElements) {
+    if (last.count + gap <= most) {
       last.count += gap;
       return;
     }
     tile.severalRuns = true;
     tile.inner = tile.line = 1;
-    for (int64_t at = segment.elements; gap > 0; at += kTileElements) {
-      int64_t count = std::min(gap, kTileElements);
+    for (int64_t at = segment.elements; gap > 0; at += most) {
+      int64_t count = std::min(gap, most);
       add(segment, at, count, /*first=*/0, /*run=*/0);
       gap -= count;
     }
   }
 };
+
+/// Plans one op.
+class Planner {
+public:
+  Planner(BucketUserOpInterface op, const ResolvedBucket &bucket)
+      : op(op), bucket(bucket),
+        isFlat(op.getMemberForm() == MemberForm::Shard) {}
+  FailureOr<TilePlan> build();
+
+private:
+  InFlightDiagnostic tooLarge(const BucketMember &member, StringRef what);
+  bool isCopied(const BucketMember &member, Type element) const {
+    return element == member.wire && !changesValues;
+  }
+  int64_t findCopyBytes();
+  LogicalResult addMember(size_t index, Type element);
+  LogicalResult toGranules();
+
+  BucketUserOpInterface op;
+  const ResolvedBucket &bucket;
+  const bool isFlat;
+  bool changesValues = false; ///< divides or adds
+  int64_t copyBytes = 0;      ///< of the integers that are copied
+  SmallVector<Tile, 0> strided;
+  TilePlan plan;
+};
 } // namespace
+
+static Type getElementType(Value value) {
+  return cast<ShapedType>(value.getType()).getElementType();
+}
+
+InFlightDiagnostic Planner::tooLarge(const BucketMember &member,
+                                     StringRef what) {
+  ParamOp param = member.param;
+  InFlightDiagnostic diag = op.emitOpError("cannot be lowered: member '")
+                            << param.getSymName() << "' of bucket "
+                            << op.getBucketAttr() << " is too large: its "
+                            << what << " reaches 2^31";
+  return diag;
+}
+
+/// The size of the smallest dtype of what is copied as it is.
+int64_t Planner::findCopyBytes() {
+  int64_t bytes = sizeof(int64_t);
+  for (auto [member, value] :
+       llvm::zip_equal(bucket.members, op.getMemberValues()))
+    if (member.segment.elements != 0 && isCopied(member, getElementType(value)))
+      bytes = std::min(bytes, member.segment.elementBytes);
+  return bytes;
+}
+
+LogicalResult Planner::addMember(size_t index, Type element) {
+  const BucketMember &member = bucket.members[index];
+  Segment segment = member.segment;
+  if (segment.elements == 0)
+    return success();
+  if (index > UINT16_MAX)
+    return tooLarge(member, "number");
+
+  DtypePair pair = {element, member.wire};
+  int64_t scale = 1; // elements that are counted per element of the dtype
+  if (isCopied(member, element)) {
+    scale = segment.elementBytes / copyBytes;
+    pair.member = pair.wire =
+        IntegerType::get(element.getContext(), 8 * copyBytes);
+    segment.elements *= scale;
+    segment.elementBytes = copyBytes;
+  }
+  if (segment.elements > INT32_MAX)
+    return tooLarge(member, "share of a rank, in elements that are copied,");
+
+  auto *known = llvm::find(plan.pairs, pair);
+  Tile tile = {};
+  tile.member = index;
+  tile.pair = known - plan.pairs.begin();
+  if (known == plan.pairs.end())
+    plan.pairs.push_back(pair);
+  if (tile.pair > 15)
+    return op.emitOpError("cannot be lowered: bucket ")
+           << op.getBucketAttr() << " has more than 16 pairs of dtypes";
+
+  // The flat shard holds one run of all elements.
+  int64_t outer = isFlat ? 1 : member.layout.outer;
+  tile.inner = isFlat ? segment.elements : member.layout.inner * scale;
+  tile.line = isFlat ? segment.elements : member.layout.line * scale;
+  int64_t most = pair.tileElements();
+  tile.severalRuns = outer > 1 && tile.inner < most;
+
+  Cutter cutter = {outer > 1 ? strided : plan.tiles, most, tile};
+  if (tile.severalRuns)
+    cutter.cutShortRuns(segment, outer);
+  else
+    cutter.cutLongRuns(segment, outer);
+  if (plan.packs) {
+    // Members without elements lie at the next one's start.
+    int64_t end = plan.rowBytes;
+    for (const BucketMember &next :
+         ArrayRef(bucket.members).drop_front(index + 1))
+      if (next.segment.elements != 0) {
+        end = next.segment.offset;
+        break;
+      }
+    cutter.addGap(segment, end);
+  }
+  return success();
+}
+
+/// Offsets from bytes to the largest unit that divides all of them.
+LogicalResult Planner::toGranules() {
+  int64_t limit = 1;
+  for (const BucketMember &member : bucket.members)
+    limit = std::max(limit, member.segment.elementBytes);
+  SmallVector<int64_t, 0> offsets = {plan.rowBytes};
+  for (const Tile &tile : plan.tiles)
+    offsets.push_back(tile.offset);
+  plan.granule = commonPowerOfTwo(offsets, limit);
+  for (Tile &tile : plan.tiles) {
+    tile.offset /= plan.granule;
+    if (tile.offset > INT32_MAX)
+      return tooLarge(bucket.members[tile.member],
+                      "offset in the row, in granules,");
+  }
+  return success();
+}
+
+FailureOr<TilePlan> Planner::build() {
+  plan.packs = isa<ConcatOp, ChunkCatOp>(op.getOperation());
+  plan.rows = isFlat ? 1 : bucket.layout.ranks;
+  plan.rowBytes = bucket.layout.rowBytes;
+  if (auto chunkCat = dyn_cast<ChunkCatOp>(op.getOperation()))
+    changesValues = chunkCat.getDivide().has_value();
+  else if (auto split = dyn_cast<SplitOp>(op.getOperation()))
+    changesValues = split.getDivide() || !split.getAdd().empty();
+  copyBytes = findCopyBytes();
+  for (auto [index, value] : llvm::enumerate(op.getMemberValues()))
+    if (failed(addMember(index, getElementType(value))))
+      return failure();
+  plan.numContiguous = plan.tiles.size();
+  llvm::append_range(plan.tiles, strided);
+  if (failed(toGranules()))
+    return failure();
+  return plan;
+}
 
 FailureOr<TilePlan> TilePlan::get(BucketUserOpInterface op,
                                   const ResolvedBucket &bucket) {
-  TilePlan plan;
-  plan.packs = isa<ConcatOp, ChunkCatOp>(op.getOperation());
-  bool isFlat = op.getMemberForm() == MemberForm::Shard;
-  plan.rows = isFlat ? 1 : bucket.layout.ranks;
-  plan.rowBytes = bucket.layout.rowBytes;
-
-  SmallVector<int64_t> offsets = {plan.rowBytes};
-  int64_t largest = 1;
-  for (const BucketMember &member : bucket.members) {
-    offsets.push_back(member.segment.offset);
-    largest = std::max(largest, member.segment.elementBytes);
-  }
-  plan.granule = commonPowerOfTwo(offsets, largest);
-
-  auto tooLarge = [&](const BucketMember &member, StringRef what) {
-    ParamOp param = member.param;
-    InFlightDiagnostic diag = op.emitOpError("cannot be lowered: member '")
-                              << param.getSymName() << "' of bucket "
-                              << op.getBucketAttr() << " is too large: its "
-                              << what << " reaches 2^31";
-    return diag;
-  };
-
-  SmallVector<Tile, 0> strided;
-  SmallVector<Value> values = op.getMemberValues();
-  for (auto [index, member, value] : llvm::enumerate(bucket.members, values)) {
-    const Segment &segment = member.segment;
-    if (segment.elements == 0)
-      continue;
-    if (index > UINT16_MAX)
-      return tooLarge(member, "number");
-    if (segment.elements > INT32_MAX)
-      return tooLarge(member, "share of a rank, in elements,");
-    if (segment.end() / plan.granule > INT32_MAX)
-      return tooLarge(member, "offset in the row, in granules,");
-
-    DtypePair pair = {cast<ShapedType>(value.getType()).getElementType(),
-                      member.wire};
-    auto *known = llvm::find(plan.pairs, pair);
-    Tile tile = {};
-    tile.member = index;
-    tile.pair = known - plan.pairs.begin();
-    if (known == plan.pairs.end())
-      plan.pairs.push_back(pair);
-    if (tile.pair > 15)
-      return op.emitOpError("cannot be lowered: bucket ")
-             << op.getBucketAttr() << " has more than 16 pairs of dtypes";
-
-    // The flat shard holds one run of all elements.
-    int64_t outer = isFlat ? 1 : member.layout.outer;
-    tile.inner = isFlat ? segment.elements : member.layout.inner;
-    tile.line = isFlat ? segment.elements : member.layout.line;
-    tile.severalRuns = outer > 1 && tile.inner < kTileElements;
-
-    Cutter cutter = {plan, outer > 1 ? strided : plan.tiles, tile};
-    if (tile.severalRuns)
-      cutter.cutShortRuns(segment, outer);
-    else
-      cutter.cutLongRuns(segment, outer);
-    if (plan.packs) {
-      // Members without elements lie at the next one's start.
-      int64_t end = plan.rowBytes;
-      for (const BucketMember &next :
-           ArrayRef(bucket.members).drop_front(index + 1))
-        if (next.segment.elements != 0) {
-          end = next.segment.offset;
-          break;
-        }
-      cutter.addGap(segment, end);
-    }
-  }
-  plan.numContiguous = plan.tiles.size();
-  llvm::append_range(plan.tiles, strided);
-  return plan;
+  return Planner(op, bucket).build();
 }
 
 void TilePlan::print(raw_ostream &os, const ResolvedBucket &bucket) const {

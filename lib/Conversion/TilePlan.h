@@ -9,6 +9,13 @@
 // A local op is a set of segment copies with a cast on the way:
 // dst[d .. d+n) = cast(src[s .. s+v)), and +0 for the rest of a packed segment.
 // The plan cuts every segment of a row into tiles of at most 4096 elements.
+//
+// A member that is neither cast nor divided nor added to is copied as integers,
+// all such members of an op as integers of one width, that of the smallest of
+// their dtypes: a byte bucket of bf16 and f32 holds 16-bit integers, and code
+// that copies them needs no case per dtype. What follows counts these as
+// elements. Where they are bytes, a tile has up to 8192 of them.
+//
 // All rows of a bucket share the plan: a tile's place in row r is computed from
 // r, so the plan is the same on every rank and does not grow with their number.
 //
@@ -25,13 +32,16 @@
 //    3   | elements, the gap behind the segment's end included
 //    4   | inner, elements per run and rank
 //    5   | line, low word                 | line
-//    6   | line, high word                | ceil(2^24 / (inner / vector))
+//    6   | line, high word                | ceil(2^26 / (inner / vector))
 //    7   | the run                        | the first run
 //
-// Elements x of a tile of several runs lie in run (x / vector * word 6) >> 24
-// of the tile, so no division is needed per element. The gap is what alignment
-// leaves behind the segment; packing writes zeros there. A tile that is nothing
-// but gap has several runs, none of them real.
+// Element x of a tile of several runs lies in run (x / vector * word 6) >> 26
+// of the tile, so no division is needed per element: word 6 exceeds the
+// quotient q = 2^26 / (inner / vector) by less than 1, so the product exceeds q
+// times x / vector by less than 2^13, which is not enough to reach the next
+// run: that begins q or more behind the exact product, and q is at least 2^13.
+// The gap is what alignment leaves behind the segment; packing writes zeros
+// there. A tile that is nothing but gap has several runs, none of them real.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +54,12 @@
 
 namespace mlir::fsdp {
 
-/// Elements of a tile at the most.
+/// Elements of a tile at the most, if they have two bytes or more, and if they
+/// are bytes: a thread of a kernel shall have several vectors of each tile.
 inline constexpr int64_t kTileElements = 4096;
+inline constexpr int64_t kTileBytes = 8192;
+/// log2 of what word 6 of a record is a part of.
+inline constexpr int64_t kReciprocalLog = 26;
 /// Words of a record.
 inline constexpr int64_t kTileWords = 8;
 
@@ -54,6 +68,11 @@ inline constexpr int64_t kTileWords = 8;
 struct DtypePair {
   Type member;
   Type wire;
+  /// Bits are copied as they are: both types are one integer type.
+  bool isCopy() const { return isa<IntegerType>(wire); }
+  int64_t tileElements() const {
+    return wire.isInteger(8) ? kTileBytes : kTileElements;
+  }
   bool operator==(const DtypePair &other) const {
     return member == other.member && wire == other.wire;
   }

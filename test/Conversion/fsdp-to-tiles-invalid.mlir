@@ -19,7 +19,7 @@ fsdp.unit @u on @dp {
 }
 fsdp.bucket @b reduce @u[@w] : bf16
 func.func @share_too_large(%g: memref<4294967298xbf16>, %b: memref<2x2147483712xbf16>) {
-  // expected-error @below {{cannot be lowered: member 'w' of bucket @b is too large: its share of a rank, in elements, reaches 2^31}}
+  // expected-error @below {{cannot be lowered: member 'w' of bucket @b is too large: its share of a rank, in elements that are copied, reaches 2^31}}
   fsdp.chunk_cat %g into @b outs(%b : memref<2x2147483712xbf16>) : (memref<4294967298xbf16>) -> ()
   return
 }

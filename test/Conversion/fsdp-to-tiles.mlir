@@ -3,7 +3,7 @@
 
 // The example of the layout's documentation: two tiles, the gap included.
 // PLAN:      pack layer0_reduce_f32: 4 rows of 256 bytes, granule 4, 2 tiles per row, 2 contiguous
-// PLAN-NEXT:   norm: f32->f32 i0 0 offset 0 count 32 inner 3 line 10 run 0
+// PLAN-NEXT:   norm: i32->i32 i0 0 offset 0 count 32 inner 3 line 10 run 0
 // PLAN-NEXT:   wq: bf16->f32 i0 0 offset 32 count 32 inner 6 line 24 run 0
 shard.grid @dp(shape = 4)
 fsdp.unit @layer0 on @dp precision <param = bf16, reduce = f32> {
@@ -19,9 +19,9 @@ fsdp.bucket @layer0_reduce_f32 reduce @layer0[@norm, @wq] : f32
 // CHECK:         memref.extract_aligned_pointer_as_index %[[WQ]]
 // CHECK:         memref.extract_aligned_pointer_as_index %[[OUT]]
 // CHECK:         llvm.mlir.addressof @layer0_reduce_f32_chunk_cat_tiles
-// CHECK:         llvm.call @fsdp_pack_f32_f32_bf16_f32(
+// CHECK:         llvm.call @fsdp_pack_i32_i32_bf16_f32(
 // CHECK-NEXT:    return
-// CHECK:       llvm.func internal @fsdp_pack_f32_f32_bf16_f32(
+// CHECK:       llvm.func internal @fsdp_pack_i32_i32_bf16_f32(
 // CHECK-SAME:      no_inline
 // CHECK:       llvm.mlir.global internal constant @layer0_reduce_f32_chunk_cat_tiles(dense<[{{[0-9]+}}, 0, 0, 32, 3, 10, 0, 0, {{[0-9]+}}, 0, 32, 32, 6, 24, 0, 0]>
 func.func @two_members(%n: memref<10xf32>, %q: memref<8x3xbf16>, %b: memref<4x64xf32>) {
@@ -35,14 +35,14 @@ func.func @two_members(%n: memref<10xf32>, %q: memref<8x3xbf16>, %b: memref<4x64
 // Long runs are cut at 4096 elements and at their ends, short ones are put
 // together, and strided members stand behind the others.
 // PLAN:      pack b: 2 rows of 74752 bytes, granule 4, 8 tiles per row, 3 contiguous
-// PLAN-NEXT:   cut: f32->f32 i0 0 offset 0 count 4096 inner 5000 line 9999 run 0
-// PLAN-NEXT:   cut: f32->f32 i0 4096 offset 4096 count 928 inner 5000 line 9999 run 0
-// PLAN-NEXT:   last: f32->f32 i0 0 offset 18656 count 32 inner 1 line 1 run 0
-// PLAN-NEXT:   long: f32->f32 i0 0 offset 5024 count 4096 inner 5000 line 10000 run 0
-// PLAN-NEXT:   long: f32->f32 i0 4096 offset 9120 count 904 inner 5000 line 10000 run 0
-// PLAN-NEXT:   long: f32->f32 i0 0 offset 10024 count 4096 inner 5000 line 10000 run 1
-// PLAN-NEXT:   long: f32->f32 i0 4096 offset 14120 count 920 inner 5000 line 10000 run 1
-// PLAN-NEXT:   short: f32->f32 elements 3600 offset 15040 count 3616 inner 3 line 6 run 0
+// PLAN-NEXT:   cut: i32->i32 i0 0 offset 0 count 4096 inner 5000 line 9999 run 0
+// PLAN-NEXT:   cut: i32->i32 i0 4096 offset 4096 count 928 inner 5000 line 9999 run 0
+// PLAN-NEXT:   last: i32->i32 i0 0 offset 18656 count 32 inner 1 line 1 run 0
+// PLAN-NEXT:   long: i32->i32 i0 0 offset 5024 count 4096 inner 5000 line 10000 run 0
+// PLAN-NEXT:   long: i32->i32 i0 4096 offset 9120 count 904 inner 5000 line 10000 run 0
+// PLAN-NEXT:   long: i32->i32 i0 0 offset 10024 count 4096 inner 5000 line 10000 run 1
+// PLAN-NEXT:   long: i32->i32 i0 4096 offset 14120 count 920 inner 5000 line 10000 run 1
+// PLAN-NEXT:   short: i32->i32 elements 3600 offset 15040 count 3616 inner 3 line 6 run 0
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @cut : tensor<9999xf32>
@@ -57,10 +57,10 @@ fsdp.bucket @b reduce @u[@cut, @long, @short, @last] : f32
 // CHECK:         %[[TABLE:.+]] = llvm.mlir.addressof @b_chunk_cat_tiles
 // CHECK:         llvm.getelementptr %[[TABLE]][0]
 // CHECK:         %[[ROWS:.+]] = arith.constant true
-// CHECK:         llvm.call @fsdp_pack_f32_f32({{.*}}, %[[ROWS]])
+// CHECK:         llvm.call @fsdp_pack_i32_i32({{.*}}, %[[ROWS]])
 // CHECK:         llvm.getelementptr %[[TABLE]][3]
 // CHECK:         %[[TILES:.+]] = arith.constant false
-// CHECK:         llvm.call @fsdp_pack_f32_f32({{.*}}, %[[TILES]])
+// CHECK:         llvm.call @fsdp_pack_i32_i32({{.*}}, %[[TILES]])
 func.func @strided(%0: memref<9999xf32>, %1: memref<2x10000xf32>, %2: memref<1200x6xf32>, %3: memref<1xf32>,
                    %b: memref<2x18688xf32>) {
   fsdp.chunk_cat %0, %1, %2, %3 into @b outs(%b : memref<2x18688xf32>)
@@ -72,33 +72,33 @@ func.func @strided(%0: memref<9999xf32>, %1: memref<2x10000xf32>, %2: memref<120
 
 // A gap that does not fit the last tile has tiles of its own.
 // PLAN:      pack r: 2 rows of 16384 bytes, granule 2, 3 tiles per row, 0 contiguous
-// PLAN-NEXT:   short: bf16->bf16 elements 4095 offset 0 count 4095 inner 3 line 6 run 0
-// PLAN-NEXT:   short: bf16->bf16 elements 2100 offset 4095 count 2100 inner 3 line 6 run 1365
-// PLAN-NEXT:   short: bf16->bf16 elements 0 offset 6195 count 1997 inner 1 line 1 run 0
-// The flat shard is one run; an opaque member is copied as it is.
-// PLAN:      pack b: 1 rows of 8192 bytes, granule 1, 2 tiles per row, 2 contiguous
-// PLAN-NEXT:   ids: i8->i8 i0 0 offset 0 count 4096 inner 4097 line 4097 run 0
-// PLAN-NEXT:   ids: i8->i8 i0 4096 offset 4096 count 4096 inner 4097 line 4097 run 0
+// PLAN-NEXT:   short: i16->i16 elements 4095 offset 0 count 4095 inner 3 line 6 run 0
+// PLAN-NEXT:   short: i16->i16 elements 2100 offset 4095 count 2100 inner 3 line 6 run 1365
+// PLAN-NEXT:   short: i16->i16 elements 0 offset 6195 count 1997 inner 1 line 1 run 0
+// The flat shard is one run; tiles of bytes have twice as many elements.
+// PLAN:      pack b: 1 rows of 12288 bytes, granule 1, 2 tiles per row, 2 contiguous
+// PLAN-NEXT:   ids: i8->i8 i0 0 offset 0 count 8192 inner 8193 line 8193 run 0
+// PLAN-NEXT:   ids: i8->i8 i0 8192 offset 8192 count 4096 inner 8193 line 8193 run 0
 // Only packing fills gaps.
-// PLAN:      unpack b: 2 rows of 8192 bytes, granule 1, 2 tiles per row, 2 contiguous
-// PLAN-NEXT:   ids: i8->i8 i0 0 offset 0 count 4096 inner 4097 line 8194 run 0
-// PLAN-NEXT:   ids: i8->i8 i0 4096 offset 4096 count 1 inner 4097 line 8194 run 0
+// PLAN:      unpack b: 2 rows of 12288 bytes, granule 1, 2 tiles per row, 2 contiguous
+// PLAN-NEXT:   ids: i8->i8 i0 0 offset 0 count 8192 inner 8193 line 16386 run 0
+// PLAN-NEXT:   ids: i8->i8 i0 8192 offset 8192 count 1 inner 8193 line 16386 run 0
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @short : tensor<2065x6xbf16> shard_dim 1
-  fsdp.param @ids : tensor<8194xi8> frozen
+  fsdp.param @ids : tensor<16386xi8> frozen
 }
 fsdp.bucket @r reduce @u[@short] : bf16 align 4096
 fsdp.bucket @b gather @u[@ids] : bytes align 4096
 // CHECK-LABEL: func @gap(
-// CHECK:         llvm.call @fsdp_pack_bf16_bf16(
+// CHECK:         llvm.call @fsdp_pack_i16_i16(
 // CHECK:         llvm.call @fsdp_pack_i8_i8(
 // CHECK:         llvm.call @fsdp_unpack_i8_i8(
-func.func @gap(%s: memref<2065x6xbf16>, %r: memref<2x8192xbf16>, %0: memref<4097xi8>, %f: memref<8192xi8>,
-               %g: memref<2x8192xi8>, %w: memref<8194xi8>) {
+func.func @gap(%s: memref<2065x6xbf16>, %r: memref<2x8192xbf16>, %0: memref<8193xi8>, %f: memref<12288xi8>,
+               %g: memref<2x12288xi8>, %w: memref<16386xi8>) {
   fsdp.chunk_cat %s into @r outs(%r : memref<2x8192xbf16>) : (memref<2065x6xbf16>) -> ()
-  fsdp.concat %0 into @b outs(%f : memref<8192xi8>) : (memref<4097xi8>) -> ()
-  fsdp.unchunk %g of @b outs(%w : memref<8194xi8>) : (memref<2x8192xi8>) -> ()
+  fsdp.concat %0 into @b outs(%f : memref<12288xi8>) : (memref<8193xi8>) -> ()
+  fsdp.unchunk %g of @b outs(%w : memref<16386xi8>) : (memref<2x12288xi8>) -> ()
   return
 }
 
@@ -116,7 +116,7 @@ fsdp.bucket @b reduce @u[@w] : f32
 fsdp.bucket @e reduce @u[@none] : f32
 // CHECK-LABEL: func @share(
 // CHECK-COUNT-2: llvm.call @fsdp_unpack_f32_f32_divide_3FF8000000000000_add(
-// CHECK:         llvm.call @fsdp_unpack_f32_f32(
+// CHECK:         llvm.call @fsdp_unpack_i32_i32(
 // CHECK-NOT:     llvm.call
 // CHECK:         return
 func.func @share(%f: memref<32xf32>, %old: memref<2x3xf32>, %s: memref<2x3xf32>, %e: memref<0xf32>) {
@@ -144,5 +144,55 @@ func.func @row(%f: memref<32xf32, strided<[1], offset: ?>>, %s: memref<2x3xf32>)
 // CHECK:         memref.dealloc %[[DENSE]]
 func.func @not_dense(%g: memref<4x3xf32, strided<[8, 1]>>, %b: memref<2x32xf32>) {
   fsdp.chunk_cat %g into @b outs(%b : memref<2x32xf32>) : (memref<4x3xf32, strided<[8, 1]>>) -> ()
+  return
+}
+
+// -----
+
+// What is only copied is one pair of dtypes: integers of the smallest one's
+// width. A cast is another. Offsets of tiles, not only of segments, decide the
+// unit that they are counted in: the second tile of `runs` is at byte 8190.
+// PLAN:      pack g: 1 rows of 24576 bytes, granule 4, 5 tiles per row, 5 contiguous
+// PLAN-NEXT:   vector: i16->i16 i0 0 offset 0 count 64 inner 10 line 10 run 0
+// PLAN-NEXT:   runs: i16->i16 i0 0 offset 32 count 4096 inner 6195 line 6195 run 0
+// PLAN-NEXT:   runs: i16->i16 i0 4096 offset 2080 count 2112 inner 6195 line 6195 run 0
+// PLAN-NEXT:   cast: f32->bf16 i0 0 offset 3136 count 4096 inner 6000 line 6000 run 0
+// PLAN:      unpack g: 2 rows of 24576 bytes, granule 2, 5 tiles per row, 3 contiguous
+// PLAN-NEXT:   vector: i16->i16 i0 0 offset 0 count 10 inner 10 line 20 run 0
+// PLAN-NEXT:   cast: i16->i16
+// PLAN-NEXT:   cast: i16->i16
+// PLAN-NEXT:   runs: i16->i16 elements 4095 offset 64 count 4095 inner 3 line 6 run 0
+// PLAN-NEXT:   runs: i16->i16 elements 2100 offset 4159 count 2100 inner 3 line 6 run 1365
+shard.grid @dp(shape = 2)
+fsdp.unit @u on @dp {
+  fsdp.param @vector : tensor<10xf32>
+  fsdp.param @runs : tensor<2065x6xbf16> shard_dim 1
+  fsdp.param @cast : tensor<12000xf32> precision <param = bf16>
+}
+fsdp.bucket @g gather @u[@vector, @runs, @cast] : bytes
+// CHECK-LABEL: func @byte_bucket(
+// CHECK:         llvm.call @fsdp_pack_i16_i16_f32_bf16(
+// CHECK:         llvm.call @fsdp_unpack_i16_i16(
+func.func @byte_bucket(%v: memref<5xf32>, %r: memref<2065x3xbf16>, %c: memref<6000xf32>, %f: memref<24576xi8>,
+                       %g: memref<2x24576xi8>, %fv: memref<10xf32>, %fr: memref<2065x6xbf16>, %fc: memref<12000xbf16>) {
+  fsdp.concat %v, %r, %c into @g outs(%f : memref<24576xi8>) : (memref<5xf32>, memref<2065x3xbf16>, memref<6000xf32>) -> ()
+  fsdp.unchunk %g of @g outs(%fv, %fr, %fc : memref<10xf32>, memref<2065x6xbf16>, memref<12000xbf16>) : (memref<2x24576xi8>) -> ()
+  return
+}
+
+// -----
+
+// A member without elements needs no dense copy, whatever its shape.
+// CHECK-LABEL: func @no_elements(
+// CHECK-NOT:     memref.copy
+// CHECK:         return
+shard.grid @dp(shape = 2)
+fsdp.unit @u on @dp {
+  fsdp.param @w : tensor<4x3xf32>
+  fsdp.param @none : tensor<4x0xf32>
+}
+fsdp.bucket @b reduce @u[@w, @none] : f32
+func.func @no_elements(%w: memref<4x3xf32>, %e: memref<4x0xf32>, %b: memref<2x32xf32>) {
+  fsdp.chunk_cat %w, %e into @b outs(%b : memref<2x32xf32>) : (memref<4x3xf32>, memref<4x0xf32>) -> ()
   return
 }

@@ -18,13 +18,8 @@ from local_ops import read_local_ops
 # Addresses that fit a kernel's parameters, those of existing shards included;
 # an op with more members is launched in parts.
 MAX_ADDRESSES = 4090
-
-KERNEL_PIPELINE = (
-    "builtin.module(gpu.module(convert-nvvm-to-llvm,convert-scf-to-cf,"
-    "convert-vector-to-llvm,convert-gpu-to-nvvm,canonicalize,cse,"
-    "reconcile-unrealized-casts),gpu-module-to-binary{format=isa})"
-)
-WHOLE_CONSTANTS = "--mlir-elide-elementsattrs-if-larger=100000000"
+THREADS = 256  # of a block
+IMAGE = "fsdp_kernel_image"  # the symbol of an artefact's kernels
 
 
 @dataclass
@@ -52,42 +47,62 @@ def _run(command, text):
     return done.stdout
 
 
-def _without_declarations(text):
-    """Grids, units and buckets belong to dialects that stop here."""
-    text = re.sub(r"  shard\.grid.*\n", "", text)
-    text = re.sub(r"  fsdp\.unit .*?\n  }\n", "", text, flags=re.S)
-    return re.sub(r"  fsdp\.bucket.*\n", "", text)
-
-
-def _assembly(text):
-    """The PTX in a gpu.binary."""
-    literal = re.search(r'assembly = "((?:[^"\\]|\\.)*)"', text)[1]
+def _bytes(literal):
+    """The text of a string that MLIR prints, which ends with a zero."""
     escaped = re.compile(r"\\([0-9A-Fa-f]{2}|\\)")
-    return escaped.sub(
+    text = escaped.sub(
         lambda m: "\\" if m[1] == "\\" else chr(int(m[1], 16)), literal
-    ).rstrip("\0")
+    )
+    return text.rstrip("\0")
+
+
+def _calls(text):
+    """(kernel, blocks in x and y, bytes of addresses) of every launch of the host
+    code, in order."""
+    names = {
+        symbol: _bytes(literal)
+        for symbol, literal in re.findall(
+            r'constant @(fsdp_kernel_name\w*)\("([^"]*)"\)', text
+        )
+    }
+    calls, values = [], {}
+    for line in text.splitlines():
+        if line.lstrip().startswith("llvm.func"):
+            values = {}
+        constant = re.match(r"\s*(%\w+) = llvm\.mlir\.constant\((-?\d+) :", line)
+        address = re.match(r"\s*(%\w+) = llvm\.mlir\.addressof @(\w+)", line)
+        if constant:
+            values[constant[1]] = int(constant[2])
+        elif address:
+            values[address[1]] = address[2]
+        call = re.search(r"llvm\.call @fsdprtLaunch\(([^)]*)\)", line)
+        if not call:
+            continue
+        _, image, _, name, x, y, threads, _, size, _ = call[1].split(", ")
+        if values[image] != IMAGE or values[threads] != THREADS:
+            raise RuntimeError(f"not a launch of our kernels: {line.strip()}")
+        calls.append((names[values[name]], (values[x], values[y]), values[size]))
+    return calls
 
 
 def _launches(text, ops):
-    """gpu.launch_func ops in order, matched with the ops that they stem from."""
-    constants = dict(re.findall(r"(%\S+) = arith\.constant (\d+) : index", text))
-    found = re.findall(
-        r"gpu\.launch_func\s+@fsdp_kernels::@(\S+) blocks in \((%\S+), (%\S+), %\S+\)",
-        text,
-    )
+    """The launches, matched with the ops that they stem from."""
+    found = _calls(text)
     launches = []
     for op in ops:
         if op.is_empty:
             continue
         members = len(op.member_dtypes)
-        per_launch = MAX_ADDRESSES // (2 if op.adds else 1)
+        addresses = 2 if op.adds else 1
+        per_launch = MAX_ADDRESSES // addresses
         for first in range(0, members, per_launch):
             count = min(per_launch, members - first)
             part = op.layout.layouts[first : first + count]
             if all(layout.elements == 0 for layout in part):
                 continue
-            kernel, x, y = found[len(launches)]
-            blocks = (int(constants[x]), int(constants[y]))
+            kernel, blocks, size = found[len(launches)]
+            if size != 8 * addresses * count:
+                raise RuntimeError(f"{kernel}: {size} bytes for {count} members")
             launches.append(Launch(kernel, blocks, op, first, count))
     if len(launches) != len(found):
         raise RuntimeError(f"{len(found)} launches, expected {len(launches)}")
@@ -95,20 +110,18 @@ def _launches(text, ops):
 
 
 def compile_module(text, chip=None):
-    """`text`: a module whose local ops are in buffer form."""
+    """`text`: a module whose local ops are in buffer form. It goes through the
+    pipeline that artefacts are made with: the PTX is the image that they embed,
+    the launches are the calls that their host code makes."""
     opt = os.environ.get("FSDP_OPT", "fsdp-opt")
-    mlir_opt = os.environ.get("MLIR_OPT", "mlir-opt")
     ops = read_local_ops(_run([opt], text))
-    option = "target=cuda" + (f" chip={chip}" if chip else "")
-    tiles = _run([opt, f"--convert-fsdp-to-tiles={option}", WHOLE_CONSTANTS], text)
-    launches = _launches(tiles, ops)
+    options = "format=isa" + (f" chip={chip}" if chip else "")
+    lowered = _run([opt, f"--fsdp-to-cuda={options}"], text)
+    launches = _launches(lowered, ops)
     if not launches:
         return Compiled("", ops, [])
-    binary = _run(
-        [mlir_opt, f"--pass-pipeline={KERNEL_PIPELINE}", WHOLE_CONSTANTS],
-        _without_declarations(tiles),
-    )
-    return Compiled(_assembly(binary), ops, launches)
+    image = re.search(rf'constant @{IMAGE}\("((?:[^"\\]|\\.)*)"\)', lowered)
+    return Compiled(_bytes(image[1]), ops, launches)
 
 
 if __name__ == "__main__":

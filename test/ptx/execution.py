@@ -46,7 +46,7 @@ class Placement:
         )
 
 
-def _operands(op, placement, rng):
+def _operands(op, placement, rng, values):
     """The memory of one execution: (memory, members, old shards, bucket)."""
     memory = Memory()
 
@@ -58,7 +58,7 @@ def _operands(op, placement, rng):
         return memory.add(name, size, at, **arguments)
 
     count = range(len(op.member_dtypes))
-    values = [
+    values = values or [
         reference.random_values(rng, op.member_dtypes[i], op.member_elements(i))
         for i in count
     ]
@@ -126,12 +126,17 @@ def _check_bucket(op, memory, bucket, rows):
         raise WrongResult("bucket: a gap is not zero")
 
 
-def execute(module, launches, placement, seed, counts=None, check=True):
-    """Runs `launches`, all those of one op, on random data. Returns the counts;
-    raises WrongResult or PtxError."""
+def execute(
+    module, launches, placement, seed, counts=None, check=True, values=None
+):
+    """Runs `launches`, all those of one op, on random data, or with `values` of
+    the members that are read. Returns the counts; raises WrongResult or
+    PtxError."""
     op = launches[0].op
     rng = np.random.default_rng(seed)
-    memory, members, old, bucket, values, rows = _operands(op, placement, rng)
+    memory, members, old, bucket, values, rows = _operands(
+        op, placement, rng, values
+    )
     tables = {}
     for part in launches:
         name = f"{part.kernel}_tiles"

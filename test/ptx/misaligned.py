@@ -21,13 +21,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from compiler import compile_module
 from execution import Placement, WrongResult, execute
 from interpreter import PtxError, parse
-from random_modules import FLOATS, OPAQUE, Case
+from random_modules import FLOATS, OPAQUE, Case, modules
 from run_kernels import launches_by_op
 
 BUCKET_BYTES, MEMBER_BYTES = 16, 8
 # An odd number of elements, several runs, rows of which some are short.
 SHAPES = [([29], 0), ([4, 21], 1), ([3, 35, 2], 1)]
 ODD = ([3], 0)  # one byte for every rank
+LONG = ([1400, 9], 1)  # tiles of several runs, the second at an odd element
 
 
 class Dense(Case):
@@ -48,6 +49,7 @@ def byte_buckets():
     groups.append([(name, name) for name in OPAQUE + names])
     for pairs in groups:
         members = [((name, wire), s) for name, wire in pairs for s in SHAPES]
+        members.append((pairs[1], LONG))
         members = [m for member in members for m in ((("i8", "i8"), ODD), member)]
         pairs, shapes = zip(*members)
         yield [p[1] for p in pairs], [p[0] for p in pairs], list(shapes)
@@ -83,7 +85,7 @@ def placements(op):
 
 def main():
     found = cases()
-    compiled = compile_module("\n".join(case.text() for case in found) + "\n")
+    compiled = compile_module(*modules(found))
     module = parse(compiled.ptx)
     failed = ran = 0
     for number, (op, launches) in enumerate(launches_by_op(compiled)):

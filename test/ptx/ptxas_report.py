@@ -6,11 +6,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #   ptxas_report.py PTXAS NAME...      names of workloads.py
+#   ptxas_report.py PTXAS --random=COUNT [--seed=N]
 #
 # Prints one line per kernel: registers, stack, spills; blocks that fit an SM of
 # sm_90 by registers and threads; and bytes of loads in flight per SM, that is of
-# the loads that a thread of a full tile issues before its first store.
+# the loads that a thread of a full tile issues before its first store. For random
+# ops, of every kind and pair of dtypes, the largest of each.
 
+import argparse
 import os
 import re
 import subprocess
@@ -22,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from compiler import compile_module
 from interpreter import parse
+from random_modules import modules, random_cases
 from workloads import WORKLOADS
 
 REGISTERS_PER_SM, THREADS_PER_SM, THREADS = 65536, 2048, 256
@@ -58,19 +62,25 @@ def full_tile(kernel):
     return min(batches, default=0)
 
 
-def report(ptxas, name, scratch):
-    ptx = compile_module(WORKLOADS[name](8).text()).ptx
-    source = os.path.join(scratch, f"{name}.ptx")
+def compile_ptx(ptxas, ptx, scratch):
+    """For every kernel (registers, stack, spill stores, spill loads)."""
+    source = os.path.join(scratch, "kernels.ptx")
     Path(source).write_text(ptx)
     done = subprocess.run(
         [ptxas, "-arch=sm_90", "-O3", "-v", source, "-o", os.devnull],
         capture_output=True, text=True, check=True,
     )
-    registers = int(re.search(r"Used (\d+) registers", done.stderr)[1])
-    stack, stores, loads = re.search(
+    registers = re.findall(r"Used (\d+) registers", done.stderr)
+    memory = re.findall(
         r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads",
         done.stderr,
-    ).groups()
+    )
+    return [tuple(map(int, (r, *m))) for r, m in zip(registers, memory, strict=True)]
+
+
+def report(ptxas, name, scratch):
+    ptx = compile_module(WORKLOADS[name](8).text()).ptx
+    [(registers, stack, stores, loads)] = compile_ptx(ptxas, ptx, scratch)
     allocated = -(-registers // 8) * 8
     blocks = min(
         REGISTERS_PER_SM // (allocated * THREADS), THREADS_PER_SM // THREADS
@@ -83,10 +93,31 @@ def report(ptxas, name, scratch):
     )
 
 
+def report_random(ptxas, count, seed, scratch):
+    numbers = []
+    for text in modules(random_cases(seed, count)):
+        numbers += compile_ptx(ptxas, compile_module(text).ptx, scratch)
+    registers, stack, stores, loads = map(max, zip(*numbers))
+    print(
+        f"{len(numbers)} kernels: at most {registers} registers, {stack} stack, "
+        f"{stores} spill stores, {loads} spill loads"
+    )
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("ptxas")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--random", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        for name in sys.argv[2:]:
-            report(sys.argv[1], name, scratch)
+        for name in arguments.names:
+            report(arguments.ptxas, name, scratch)
+        if arguments.random:
+            report_random(
+                arguments.ptxas, arguments.random, arguments.seed, scratch
+            )
 
 
 if __name__ == "__main__":

@@ -4,8 +4,7 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# One module holds many ops, each with a grid, a unit and a bucket of its own:
-# shapes with short and empty rows, on any shard dimension, tiles of one run and
+# One module holds many ops, each with a unit and a bucket of its own: shapes with short and empty rows, on any shard dimension, tiles of one run and
 # of several, dense and aligned layouts, every pair of dtypes. A module is a
 # function of its seed.
 
@@ -103,11 +102,18 @@ class Case:
         )
 
     def text(self):
+        """A module of its own."""
+        return f"{self.grid()}\n{self.body()}"
+
+    def grid(self):
+        return f"shard.grid @grid{self.ranks}(shape = {self.ranks})"
+
+    def body(self):
+        """All but the grid."""
         n = self.number
-        lines = [f"shard.grid @grid{n}(shape = {self.ranks})"]
-        lines.append(f"fsdp.unit @unit{n} on @grid{n} {{")
+        lines = [f"fsdp.unit @unit{n} on @grid{self.ranks} {{"]
         for i, ((shape, dim), wire) in enumerate(zip(self.members, self.wires)):
-            line = f"  fsdp.param @p{i} : {_type('tensor', shape, wire)}"
+            line = f"  fsdp.param @p{n}_{i} : {_type('tensor', shape, wire)}"
             line += f" shard_dim {dim}" if dim else ""
             if wire in OPAQUE:
                 line += f" precision <param = {wire}> frozen"
@@ -116,7 +122,7 @@ class Case:
             lines.append(line)
         lines.append("}")
         role = "gather" if self.kind in ("concat", "unchunk") else "reduce"
-        names = ", ".join(f"@p{i}" for i in range(len(self.members)))
+        names = ", ".join(f"@p{n}_{i}" for i in range(len(self.members)))
         align = f" align {self.align}" if self.align != 128 else ""
         lines.append(
             f"fsdp.bucket @b{n} {role} @unit{n}[{names}] : {self.wire}{align}"
@@ -136,7 +142,7 @@ class Case:
         members = [f"%m{i}" for i in range(len(types))]
         arguments = [f"{m}: {t}" for m, t in zip(members, types)] + [f"%b: {bucket}"]
         joined, joined_types = ", ".join(members), ", ".join(types)
-        divide = f" divide {self.divide!r}" if self.divide else ""
+        divide = f" divide {self.divide:.17e}" if self.divide else ""
         if self.kind in ("chunk_cat", "concat"):
             op = (
                 f"fsdp.{self.kind} {joined} into @b{n}{divide}"
@@ -159,7 +165,15 @@ class Case:
 BY_NAME_LIST = FLOATS + ["f64"] + OPAQUE
 
 
-def random_module(seed, count):
+def modules(cases):
+    """The cases, one module per number of ranks: a module has one grid."""
+    by_ranks = {}
+    for case in cases:
+        by_ranks.setdefault(case.ranks, [case.grid()]).append(case.body())
+    return ["\n".join(lines) + "\n" for lines in by_ranks.values()]
+
+
+def random_cases(seed, count):
     """`count` ops: first one of every kind and pair of dtypes, then any."""
     rng = Random(seed)
     cases = []
@@ -169,4 +183,9 @@ def random_module(seed, count):
         number_of_pair = number // len(KINDS)
         pair = pairs[number_of_pair] if number_of_pair < len(pairs) else None
         cases.append(Case(rng, number, kind, pair, f64=number % 7 == 6 and not pair))
-    return "\n".join(case.text() for case in cases) + "\n"
+    return cases
+
+
+def random_module(seed, count):
+    """The modules of `random_cases`, one behind the other."""
+    return "\n".join(case.text() for case in random_cases(seed, count)) + "\n"

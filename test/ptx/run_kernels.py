@@ -16,6 +16,7 @@ import argparse
 import sys
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -25,7 +26,7 @@ import numpy as np
 from compiler import compile_module
 from execution import Placement, WrongResult, execute
 from interpreter import Counts, PtxError, parse
-from random_modules import random_module
+from random_modules import modules, random_cases
 
 
 def launches_by_op(compiled):
@@ -36,13 +37,22 @@ def launches_by_op(compiled):
     return [(group[0].op, group) for group in groups.values()]
 
 
-def run_module(text, name, data, seed):
-    """Returns the number of failed ops."""
-    start = time.time()
+@dataclass
+class Total:
+    """Of several modules."""
+
+    ops: int = 0
+    failed: int = 0
+    blocks: int = 0
+    instructions: int = 0
+    covered: int = 0  # basic blocks that ran, of
+    basic_blocks: int = 0
+
+
+def run_module(text, name, data, seed, total):
     compiled = compile_module(text)
     module = parse(compiled.ptx)
-    failed = blocks = instructions = 0
-    covered = total = 0
+    total.ops += len(compiled.ops)
     for number, (op, launches) in enumerate(launches_by_op(compiled)):
         counts = Counts()
         for attempt in range(data):
@@ -52,18 +62,28 @@ def run_module(text, name, data, seed):
                 execute(module, launches, place, [seed, number, attempt], counts)
             except (WrongResult, PtxError) as error:
                 print(f"{name}: {op}, {place}: {error}", file=sys.stderr)
-                failed += 1
+                total.failed += 1
                 break
-        blocks += counts.blocks
-        instructions += counts.instructions
-        covered += len(counts.executed)
-        total += sum(len(module.kernels[l.kernel].blocks) for l in launches)
+        total.blocks += counts.blocks
+        total.instructions += counts.instructions
+        total.covered += len(counts.executed)
+        total.basic_blocks += sum(
+            len(module.kernels[l.kernel].blocks) for l in launches
+        )
+
+
+def run_modules(texts, name, data, seed):
+    """Prints a line; returns the number of failed ops."""
+    start, total = time.time(), Total()
+    for text in texts:
+        run_module(text, name, data, seed, total)
     print(
-        f"{name}: {len(compiled.ops)} ops, {failed} wrong, {blocks} blocks, "
-        f"{instructions} warp instructions, {100 * covered // max(total, 1)} % of "
-        f"basic blocks, {time.time() - start:.1f} s"
+        f"{name}: {total.ops} ops, {total.failed} wrong, {total.blocks} blocks, "
+        f"{total.instructions} warp instructions, "
+        f"{100 * total.covered // max(total.basic_blocks, 1)} % of basic blocks, "
+        f"{time.time() - start:.1f} s"
     )
-    return failed
+    return total.failed
 
 
 def main():
@@ -76,11 +96,11 @@ def main():
     failed = 0
     for path in arguments.files:
         text = Path(path).read_text()
-        failed += run_module(text, path, arguments.data, arguments.seed)
+        failed += run_modules([text], path, arguments.data, arguments.seed)
     if arguments.random:
-        text = random_module(arguments.seed, arguments.random)
-        failed += run_module(
-            text, f"random {arguments.seed}", arguments.data, arguments.seed
+        texts = modules(random_cases(arguments.seed, arguments.random))
+        failed += run_modules(
+            texts, f"random {arguments.seed}", arguments.data, arguments.seed
         )
     return 1 if failed else 0
 

@@ -6,7 +6,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #   traffic.py [--unchecked] [--most-over=PERCENT] [--one-launch]
-#              [--equal-work=PERCENT] FILE...
+#              [--equal-work=PERCENT] [--ideal] FILE...
 #
 # Prints, per op, the sectors of 32 bytes that every warp-level request touches,
 # their sum against the least that the op could move, and warp-level instructions
@@ -16,6 +16,8 @@
 #
 # --most-over: fail if traffic is more than PERCENT over the minimum
 # --one-launch: fail if an op has another number of launches than one
+# --ideal: fail if a request of a full tile, the class without predicates, touches
+#   more sectors than its bytes need, or if no tile is full
 # --equal-work: fail if instructions per byte of two files differ by more
 
 import argparse
@@ -43,6 +45,36 @@ def least_bytes(op):
     return segments + (members if op.adds else 0), members
 
 
+def full_tile_lines(kernel):
+    """Lines of the memory instructions of the class without predicates: of every
+    block that loads and stores several vectors, and nothing else."""
+    lines = set()
+    for block in kernel.blocks:
+        memory = [
+            i for i in block.instructions
+            if i.opcode.startswith(("ld.global", "st.global"))
+        ]
+        if any(i.predicate or ".v" not in i.opcode for i in memory):
+            continue
+        loads = sum(i.opcode.startswith("ld") for i in memory)
+        if loads > 1 and len(memory) - loads > 1:
+            lines |= {i.line for i in memory}
+    return lines
+
+
+def full_tiles(launches, module, counts):
+    """(requests, sectors, least sectors) of full tiles."""
+    lines = set()
+    for launch in launches:
+        lines |= full_tile_lines(module.kernels[launch.kernel])
+    found = [r for line, r in counts.requests.items() if line in lines]
+    return (
+        sum(r.warps for r in found),
+        sum(r.sectors for r in found),
+        sum(r.bytes for r in found) // 32,
+    )
+
+
 def report(op, launches, module, counts):
     """Prints the report; returns (traffic / minimum, instructions per byte)."""
     read, written = least_bytes(op)
@@ -60,6 +92,8 @@ def report(op, launches, module, counts):
             f"  {opcode}: {warps} requests, {sectors / warps:.3f} sectors per "
             f"request, {size / warps / 32:.3f} at best"
         )
+    requests, sectors, best = full_tiles(launches, module, counts)
+    print(f"  full tiles: {requests} requests, {sectors} sectors, {best} at best")
     moved = 32 * (counts.sectors("ld") + counts.sectors("st")) + tables
     print(
         f"  bytes: {moved} of {least} ({read} read, {written} written, {tables} of "
@@ -77,6 +111,7 @@ def main():
     parser.add_argument("--most-over", type=float)
     parser.add_argument("--one-launch", action="store_true")
     parser.add_argument("--equal-work", type=float)
+    parser.add_argument("--ideal", action="store_true")
     arguments = parser.parse_args()
     complaints, work = [], []
     for path in arguments.files:
@@ -92,6 +127,9 @@ def main():
             if arguments.most_over is not None:
                 if ratio > 1 + arguments.most_over / 100:
                     complaints.append(f"{op}: too much traffic")
+            requests, sectors, best = full_tiles(launches, module, counts)
+            if arguments.ideal and (requests == 0 or sectors != best):
+                complaints.append(f"{op}: full tiles touch too many sectors")
             if arguments.one_launch and len(launches) != 1:
                 complaints.append(f"{op}: {len(launches)} launches")
     if arguments.equal_work is not None:

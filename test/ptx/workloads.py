@@ -95,9 +95,10 @@ def only_matrices(name, divisor):
 
 
 def many(vectors, divisor):
-    """Many tensors: matrices of bf16, vectors of 8 KB in another dtype."""
+    """A block of 219 million elements in 500 tensors: matrices of bf16, vectors
+    of 8 KB in another dtype."""
     elements = 8192 // dtype(vectors).size
-    return [((768 // divisor, 1184), "bf16"), ((elements,), vectors)] * 32
+    return [((768 // divisor, 1141), "bf16"), ((elements,), vectors)] * 250
 
 
 WORKLOADS = {
@@ -111,6 +112,9 @@ WORKLOADS = {
     "unchunk-f64": lambda n: Workload("unchunk", layer("bf16", "bf16", n), "f64"),
     "split": lambda n: Workload(
         "split", layer("f32", "f32", n), "f32", " divide 4.0 add"
+    ),
+    "split-divide": lambda n: Workload(
+        "split", layer("f32", "f32", n), "f32", " divide 3.0"
     ),
     "split-cast": lambda n: Workload(
         "split", layer("f32", "f32", n), "bf16", " divide 3.0 add"

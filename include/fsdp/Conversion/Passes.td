@@ -37,7 +37,7 @@ def FsdpToTilesPass : Pass<"convert-fsdp-to-tiles", "::mlir::ModuleOp"> {
   let summary = "lower local ops to loops over tiles";
   let description = [{
     Takes the buffer forms of `concat`, `chunk_cat`, `unchunk` and `split`. Each
-    becomes a table of tiles (at most 4096 elements of one row of one segment,
+    becomes a table of tiles (about 4096 elements of one row of one segment,
     `lib/Conversion/TilePlan.h`) and code that walks the table:
 
     - `target=cpu`: a call of a function with one contiguous vector loop per tile,
@@ -51,8 +51,10 @@ def FsdpToTilesPass : Pass<"convert-fsdp-to-tiles", "::mlir::ModuleOp"> {
     - `target=emulate`: the same kernel as a function of the host that runs all
       blocks and threads one after the other.
 
+    docs/Kernels.md describes both codes.
+
     Afterwards no local op is left. A member's share or row offset of 2^31
-    granules or more is refused. No bit of any result changes: a value is cast
+    granules or more is refused, and so are more than 65535 rows in a kernel. No bit of any result changes: a value is cast
     and divided once, with the rounding of the op.
 
     ```mlir

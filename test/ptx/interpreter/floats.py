@@ -53,17 +53,47 @@ def fma_f32(a, b, c):
     """a * b + c of f32 bits, rounded once."""
     product = as_f32(a).astype(np.float64) * as_f32(b).astype(np.float64)  # exact
     addend = as_f32(c).astype(np.float64)
-    total = product + addend
-    # What the addition lost, exactly. Rounding to odd, the second rounding, to
-    # f32, then sees which side of a tie the exact value is on.
-    shadow = total - product
-    lost = (product - (total - shadow)) + (addend - shadow)
+    # Rounded to odd, and then a second time.
+    odd = _to_odd(*_two_sum(product, addend))
+    return odd.astype(np.float32).view(np.uint32)
+
+
+def _two_sum(a, b):
+    """(a + b rounded, what that lost)."""
+    total = a + b
+    shadow = total - a
+    return total, (a - (total - shadow)) + (b - shadow)
+
+
+def _to_odd(total, lost):
+    """The sum of both, rounded to odd: the even neighbour of an inexact sum would
+    not show on which side of a tie the exact value is."""
     bits = total.view(np.int64)
     inexact = np.isfinite(total) & (lost != 0) & ((bits & 1) == 0)
     towards_zero = (lost < 0) == (total > 0)
     step = np.where(towards_zero, -1, 1)
-    odd = np.where(inexact, bits + step, bits).view(np.float64)
-    return odd.astype(np.float32).view(np.uint32)
+    return np.where(inexact, bits + step, bits).view(np.float64)
+
+
+def _halves(a):
+    """Two parts of 26 bits, whose products are exact."""
+    scaled = a * 134217729.0  # 2^27 + 1
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def fma_f64(a, b, c):
+    """a * b + c of f64 bits, rounded once, away from under- and overflow."""
+    a, b, c = as_f64(a), as_f64(b), as_f64(c)
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    rest = a_high * b_high - product  # all of this exact
+    rest = a_low * b_low + ((rest + a_high * b_low) + a_low * b_high)
+    total, lost = _two_sum(product, c)
+    fused = total + _to_odd(*_two_sum(lost, rest))
+    plain = product + c
+    exact_rest = np.isfinite(plain) & np.isfinite(rest) & (product != 0)
+    return np.where(exact_rest, fused, plain).view(np.uint64)
 
 
 def pairwise(function):

@@ -202,6 +202,8 @@ def _lookup(opcode):
         return function and ((last,) * 3, function)
     if opcode == "fma.rn.f32":
         return ("f32",) * 4, floats.fma_f32
+    if opcode == "fma.rn.f64":
+        return ("f64",) * 4, floats.fma_f64
     if operation == "cvt":
         return _convert(modifiers)
     return None
