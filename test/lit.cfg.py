@@ -1,5 +1,6 @@
 """The regression tests: IR in, IR or a run's results out."""
 
+import glob
 import os
 import shutil
 import subprocess
@@ -37,6 +38,14 @@ ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=os.pathsep.join(plac
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
+
+# Its disassembler: of a toolkit, or where scripts/disassembler has put it.
+fetched = os.path.join(config.fsdp_obj_root, "disassembler", "nvidia")
+found = sorted(glob.glob(os.path.join(fetched, "*", "bin", "nvdisasm")))
+nvdisasm = shutil.which("nvdisasm") or (found and found[-1])
+if nvdisasm:
+    config.available_features.add("nvdisasm")
+    config.substitutions.append(("%nvdisasm", nvdisasm))
 
 # Ranks that are processes need an MPI, when fsdp-run was built and now.
 adapter = os.path.join(config.fsdp_obj_root, "lib", "libfsdprt_mpi.so")
