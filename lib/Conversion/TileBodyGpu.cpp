@@ -44,8 +44,11 @@ using namespace mlir::fsdp;
 static constexpr int64_t kVectorBytes = 16;
 /// Registers of a thread: with more, an SM would not hold all of its 2048
 /// threads. Loads in flight, and so the speed, are proportional to their
-/// number.
+/// number. Class V needs more where it narrows into several runs, whose places
+/// are computed one by one; six blocks, 1536 threads, then have as much in
+/// flight.
 static constexpr int64_t kRegisters = 32;
+static constexpr int64_t kRegistersOfNarrowRuns = 40;
 /// Vectors of a thread that are loaded before the first is used, at the most,
 /// and bytes: half of its registers, or a quarter in class V, where others hold
 /// places and counts; half of that where a division works with f64.
@@ -104,6 +107,8 @@ public:
   LLVM::LLVMFuncOp build(LLVM::GlobalOp table, int64_t numMembers);
 
 private:
+  bool hasSeveralRuns() const;
+  int64_t numRegisters() const;
   void buildBody(Value tileIndex, Value row);
   Copy describe(DtypePair dtypes) const;
   Place locate(const TileValues &tile, const Copy &copy, Value row);
@@ -588,10 +593,21 @@ void GpuTileBuilder::buildClasses(const TileValues &tile, const Copy &copy,
 // The kernel
 //===----------------------------------------------------------------------===//
 
+bool GpuTileBuilder::hasSeveralRuns() const {
+  return llvm::any_of(plan.tiles,
+                      [](const Tile &tile) { return tile.severalRuns; });
+}
+
+int64_t GpuTileBuilder::numRegisters() const {
+  bool narrows = llvm::any_of(function.pairs, [](DtypePair pair) {
+    return getDtypeBytes(pair.member) < getDtypeBytes(pair.wire);
+  });
+  return !function.packs && narrows && hasSeveralRuns() ? kRegistersOfNarrowRuns
+                                                        : kRegisters;
+}
+
 void GpuTileBuilder::buildBody(Value tileIndex, Value row) {
-  bool hasSeveralRuns = llvm::any_of(
-      plan.tiles, [](const Tile &tile) { return tile.severalRuns; });
-  TileValues tile = readRecord(tiles, tileIndex, row, hasSeveralRuns);
+  TileValues tile = readRecord(tiles, tileIndex, row, hasSeveralRuns());
   forPair(tile, function.pairs,
           [&](DtypePair pair) { buildClasses(tile, describe(pair), row); });
 }
@@ -634,7 +650,7 @@ LLVM::LLVMFuncOp GpuTileBuilder::build(LLVM::GlobalOp table, int64_t members) {
     func->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
                   b.getDenseI32ArrayAttr({int32_t(kThreads), 1, 1}));
     func->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
-                  b.getI32IntegerAttr(kRegisters));
+                  b.getI32IntegerAttr(numRegisters()));
     Value block = NVVM::BlockIdXOp::create(b, i32);
     Value row = NVVM::BlockIdYOp::create(b, i32);
     thread = NVVM::ThreadIdXOp::create(b, i32);

@@ -128,6 +128,9 @@ WORKLOADS = {
     "strided-unchunk": lambda n: Workload(
         "unchunk", only_matrices("f32", n), "bf16", shard_dim=1
     ),
+    "strided-unchunk-narrow": lambda n: Workload(
+        "unchunk", only_matrices("bf16", n), "f32", shard_dim=1
+    ),
     "g2b": lambda n: Workload("concat", many("f32", n), "bytes"),
     "g2b-bf16": lambda n: Workload("concat", many("bf16", n), "bytes"),
 }
