@@ -294,16 +294,35 @@ func.func @uniform_choice_of_order(%s: tensor<2xf32>, %p: i1 {fsdp.uniform}) {
   %c0 = arith.constant 0 : index
   %i = shard.process_multi_index on @g axes = [0] : index
   %first = arith.cmpi eq, %i, %c0 : index
+  %other = arith.cmpi ne, %i, %c0 : index
   scf.if %p {
     scf.if %first {
       %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+      %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
     }
-    %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
   } else {
     %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
-    scf.if %first {
+    scf.if %other {
       %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
     }
+  }
+  return
+}
+
+// Where all begin with a, nobody begins with b.
+func.func @uniform_beginning(%s: tensor<2xf32>, %p: i1 {fsdp.uniform}) {
+  %c0 = arith.constant 0 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  %other = arith.cmpi ne, %i, %c0 : index
+  scf.if %p {
+    %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  }
+  scf.if %first {
+    %0 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  }
+  scf.if %other {
+    %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
   }
   return
 }
@@ -395,6 +414,22 @@ func.func @blocks_exclude(%s: tensor<2xf32>) {
   cf.br ^end
 ^right:
   %1 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  %2 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  cf.br ^end
+^end:
+  return
+}
+
+func.func @blocks_exclude_in_another_order(%s: tensor<2xf32>) {
+  %c0 = arith.constant 0 : index
+  %i = shard.process_multi_index on @g axes = [0] : index
+  %first = arith.cmpi eq, %i, %c0 : index
+  cf.cond_br %first, ^left, ^right
+^left:
+  %0 = fsdp.unshard @a(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  %1 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
+  cf.br ^end
+^right:
   %2 = fsdp.unshard @b(%s) : (tensor<2xf32>) -> tensor<4xf32>
   cf.br ^end
 ^end:
