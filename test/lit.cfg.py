@@ -27,14 +27,14 @@ llvm_config.add_tool_substitutions(
     ["fsdp-opt", "fsdp-compile", "fsdp-run", "not", "split-file"],
     [bin_dir, config.llvm_tools_dir],
 )
-# For the scripts of test/ptx, which start them.
+# For the scripts of test/ptx, which start it.
 config.environment["FSDP_OPT"] = os.path.join(bin_dir, "fsdp-opt")
-config.environment["MLIR_OPT"] = os.path.join(config.llvm_tools_dir, "mlir-opt")
 
 # NVIDIA's assembler, of any toolkit on this machine.
 toolkits = [os.environ.get(n) for n in ("CUDA_ROOT", "CUDA_HOME", "CUDA_PATH")]
 places = [os.path.join(t, "bin") for t in toolkits if t] + ["/usr/local/cuda/bin"]
-ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=os.pathsep.join(places))
+places = os.pathsep.join(places)
+ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=places)
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
@@ -42,7 +42,8 @@ if ptxas:
 # Its disassembler: of a toolkit, or where scripts/disassembler has put it.
 fetched = os.path.join(config.fsdp_obj_root, "disassembler", "nvidia")
 found = sorted(glob.glob(os.path.join(fetched, "*", "bin", "nvdisasm")))
-nvdisasm = shutil.which("nvdisasm") or (found and found[-1])
+nvdisasm = shutil.which("nvdisasm") or shutil.which("nvdisasm", path=places)
+nvdisasm = nvdisasm or (found and found[-1])
 if nvdisasm:
     config.available_features.add("nvdisasm")
     config.substitutions.append(("%nvdisasm", nvdisasm))
