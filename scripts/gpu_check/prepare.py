@@ -80,6 +80,7 @@ class Recorder:
     def __init__(self, folder):
         self.record = Path(folder, f"record.{os.getpid()}")
         os.environ["FSDPRT_LIBCUDA"] = str(BUILD / "lib/libfsdp_fake_gpu.so")
+        os.environ.pop("FSDP_FAKE_INTERPRETER", None)
         os.environ["FSDP_FAKE_RECORD"] = str(Path(folder, "record."))
         self.context = Context(BUILD / "lib/libfsdprt.so.1")
 
@@ -126,7 +127,10 @@ def operation(recorder, library, op, function):
 class Preparation:
     def __init__(self, path, options):
         self.path, self.options = Path(path), options
-        shutil.rmtree(self.path, ignore_errors=True)
+        if self.path.exists():
+            if any(self.path.iterdir()) and not (self.path / "index.json").exists():
+                raise SystemExit(f"gpu-check: {path} is no folder of this program")
+            shutil.rmtree(self.path)
         for folder in ("modules", "runs", "bin", "lib", "python"):
             (self.path / folder).mkdir(parents=True)
         self.modules, self.runs = [], []
