@@ -33,10 +33,7 @@ def measured(workload):
 
 def random_ops(count, seed):
     """Every kind and pair of dtypes, layouts at random: {ranks: module}."""
-    text = random_modules.random_module(seed, count)
-    texts = re.split(r"(?=^shard\.grid )", text, flags=re.M)[1:]
-    # fsdp-compile refuses a parameter without elements for a device.
-    return by_ranks([t for t in texts if not re.search(r"[<x]0x", t)])
+    return by_ranks(random_modules.modules(random_modules.random_cases(seed, count)))
 
 
 def _exhaustive_ops():
