@@ -93,6 +93,7 @@ private:
   std::mutex ncclMutex;                         ///< guards the groups
   std::map<std::vector<int32_t>, Group> groups; ///< by axes
   NcclGroup *world = nullptr;
+  std::vector<std::unique_ptr<NcclGroup>> unfinished; ///< were not made
   bool registers = false;
   std::string waitsFor; ///< for a report of the rank's own wait
   Clock::time_point deadline;
@@ -150,6 +151,7 @@ CommNccl::~CommNccl() {
       group.nccl->close();
   if (world)
     world->close();
+  unfinished.clear();
   for (const UnderWay &collective : underWay)
     freeEvents.push_back(collective.event);
   for (cuda::Event event : freeEvents)
@@ -247,8 +249,12 @@ Status CommNccl::findGroup(const std::vector<int32_t> &axes, Group *&group) {
     int64_t key = std::find(members.begin(), members.end(), theWatch.rank()) -
                   members.begin();
     setPatience("of the making of a communicator");
-    if (Status status = made.nccl->split(*world, colour, key); status.failed())
+    if (Status status = made.nccl->split(*world, colour, key);
+        status.failed()) {
+      // NCCL may still be at work on it, until the world's one has ended.
+      unfinished.push_back(std::move(made.nccl));
       return status;
+    }
     known = groups.insert({axes, std::move(made)}).first;
   }
   group = &known->second;
@@ -416,6 +422,8 @@ void CommNccl::abortGroups() {
   std::lock_guard<std::mutex> lock(ncclMutex);
   for (auto &[axes, group] : groups)
     group.nccl->abort();
+  for (auto &group : unfinished)
+    group->abort();
 }
 
 void CommNccl::body() {

@@ -93,6 +93,53 @@ TEST(Nccl, CollectivesAndTheirMapping) {
   EXPECT_EQ(world.log(), std::vector<std::string>());
 }
 
+/// Reductions of NCCL are of the wire's dtype, the multiplier too.
+TEST(Nccl, ReductionsOfEveryDtype) {
+  FakeWorld world({2});
+  world.expectStart();
+  world.expectSuccess([](fsdprtContext *context, int64_t) {
+    float *rows = upload(context, std::vector<float>(32)),
+          *row = upload(context, std::vector<float>(16));
+    for (fsdprtDtype dtype : {FSDPRT_F16, FSDPRT_BF16, FSDPRT_F32, FSDPRT_F64})
+      for (fsdprtReduction reduction : {FSDPRT_SUM, FSDPRT_AVG, FSDPRT_PREMUL})
+        EXPECT_EQ(fsdprtReduceScatter(context, "b", 1, dtype, 8, reduction,
+                                      reduction == FSDPRT_PREMUL ? 0.3 : 0, 0,
+                                      rows, row),
+                  good)
+            << fsdprtMessage(context);
+    return good;
+  });
+  EXPECT_EQ(linesWith(world.record(0), "nccl"),
+            "ncclReduceScatter 8 x f16 sum of 2\n"
+            "ncclReduceScatter 8 x f16 avg of 2\n"
+            "ncclReduceScatter 8 x f16 premul 0.300048828 of 2\n"
+            "ncclReduceScatter 8 x bf16 sum of 2\n"
+            "ncclReduceScatter 8 x bf16 avg of 2\n"
+            "ncclReduceScatter 8 x bf16 premul 0.30078125 of 2\n"
+            "ncclReduceScatter 8 x f32 sum of 2\n"
+            "ncclReduceScatter 8 x f32 avg of 2\n"
+            "ncclReduceScatter 8 x f32 premul 0.300000012 of 2\n"
+            "ncclReduceScatter 8 x f64 sum of 2\n"
+            "ncclReduceScatter 8 x f64 avg of 2\n"
+            "ncclReduceScatter 8 x f64 premul 0.3 of 2\n");
+  EXPECT_EQ(world.record(1), world.record(0));
+}
+
+TEST(Nccl, OrderlyEndDestroysWhatWasMade) {
+  FakeWorld world({2, 2});
+  world.expectStart();
+  world.expectSuccess([](fsdprtContext *context, int64_t) {
+    float *data = upload(context, {1, 2, 3, 4});
+    return fsdprtAllReduce(context, "b", axesCode({0}), FSDPRT_F32, 4,
+                           FSDPRT_PREMUL, 0.5, 0, data, data);
+  });
+  world.destroy();
+  // The world's communicator and the group's, on each rank.
+  EXPECT_EQ(fakes().calls("ncclCommFinalize"), 8);
+  EXPECT_EQ(fakes().calls("ncclCommDestroy"), 8);
+  EXPECT_EQ(fakes().calls("ncclCommAbort"), 0);
+}
+
 TEST(Nccl, ProfilerSeesBuckets) {
   FakeWorld world({1});
   world.expectStart();
@@ -150,6 +197,26 @@ TEST(Nccl, SlicesOffTheSixteenBytesAreNoted) {
             (std::vector<std::string>{
                 "rank 0: bucket 'odd': all_gather of 12 bytes per rank, slices "
                 "are not aligned to 16 bytes and move slowly"}));
+}
+
+// A buffer may be off although its rows are not.
+TEST(Nccl, BuffersOffTheSixteenBytesAreNoted) {
+  FakeWorld world({1});
+  world.expectStart();
+  float *data = upload(world[0], std::vector<float>(8));
+  for (const char *bucket : {"odd", "odd", "other"})
+    EXPECT_EQ(fsdprtAllReduce(world[0], bucket, 1, FSDPRT_F32, 4, FSDPRT_SUM, 0,
+                              0, data + 1, data + 1),
+              good);
+  const std::string why = "': all_reduce of 16 bytes per rank, slices are not "
+                          "aligned to 16 bytes and move slowly";
+  EXPECT_EQ(world.log(),
+            (std::vector<std::string>{"rank 0: bucket 'odd" + why,
+                                      "rank 0: bucket 'other" + why}));
+  EXPECT_EQ(linesWith(world.record(0), "nccl"),
+            "ncclAllReduce 4 x f32 sum of 1 in place misaligned\n"
+            "ncclAllReduce 4 x f32 sum of 1 in place misaligned\n"
+            "ncclAllReduce 4 x f32 sum of 1 in place misaligned\n");
 }
 
 //===----------------------------------------------------------------------===//
@@ -255,6 +322,10 @@ TEST(NcclFailure, RankThatDoesNotComeIsNamed) {
               "1, all_reduce of bucket 'first', 4 x f32, sum");
     EXPECT_EQ(fsdprtFailedFirst(world[rank]), rank == 0);
   }
+  // Destroying a communicator that is stuck would wait for ever.
+  world.destroy();
+  EXPECT_EQ(fakes().calls("ncclCommAbort"), 4);
+  EXPECT_EQ(fakes().calls("ncclCommDestroy"), 0);
 }
 
 // Nobody notices counts that differ but the clock.
@@ -336,6 +407,52 @@ TEST(NcclFailure, InitialisationThatFailsOnOneRank) {
     EXPECT_NE(world.message(rank).find("ncclCommInitRankConfig: some error"),
               std::string::npos)
         << world.message(rank);
+}
+
+TEST(NcclFailure, InitialisationThatDoesNotEnd) {
+  FakeWorld world({3});
+  world.timeoutSeconds = 0.5;
+  fakes().fail("ncclCommInitRankConfig", 2, fsdprt::nccl::inProgress);
+  std::vector<fsdprtStatus> statuses = world.start();
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(statuses[rank], FSDPRT_TIMEOUT) << rank;
+    EXPECT_EQ(world.message(rank).find("timeout: no end of NCCL's "
+                                       "initialisation after 0.5 s"),
+              0u)
+        << world.message(rank);
+  }
+  EXPECT_GT(fakes().calls("ncclCommGetAsyncError"), 3);
+  world.destroy();
+  EXPECT_EQ(fakes().calls("ncclCommAbort"), 3);
+  EXPECT_EQ(fakes().calls("ncclCommDestroy"), 0);
+}
+
+// The bytes that were not there are named, and the others do not wait.
+TEST(NcclFailure, OutOfMemoryEndsTheRun) {
+  FakeWorld world({2});
+  world.expectStart();
+  fakes().fail("ncclMemAlloc", 1, 1);
+  fakes().fail("cuMemAllocAsync", 1, fsdprt::cuda::errorOutOfMemory);
+  auto step = [](fsdprtContext *context, void *const *, void *const *) {
+    return largeStep(context, 0);
+  };
+  auto wait = [](fsdprtContext *context, void *const *, void *const *) {
+    while (!fsdprtWorldStatus(context, nullptr, 0))
+      std::this_thread::yield();
+    return fsdprtWorldStatus(context, nullptr, 0);
+  };
+  std::vector<fsdprtStatus> statuses =
+      world.run([&](fsdprtContext *context, int64_t rank) {
+        return rank == 1 ? fsdprtRun(context, step, nullptr, nullptr)
+                         : fsdprtRun(context, wait, nullptr, nullptr);
+      });
+  EXPECT_EQ(statuses[1], FSDPRT_OUT_OF_MEMORY);
+  EXPECT_EQ(world.message(1),
+            "out of memory: no 4194304 bytes beside 0 allocated bytes");
+  char text[500] = "";
+  EXPECT_EQ(fsdprtWorldStatus(world[0], text, sizeof(text)), FSDPRT_ABORTED);
+  EXPECT_NE(std::string(text).find("no 4194304 bytes"), std::string::npos)
+      << text;
 }
 
 TEST(NcclFailure, CommunicatorOfAGroupIsNotMade) {

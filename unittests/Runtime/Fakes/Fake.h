@@ -40,8 +40,14 @@ struct Control {
   /// two ranks that do the same have equal records.
   virtual std::string record(int stream) = 0;
 
-  /// Call number `call` (from 1) of `function` from now on returns `code`.
+  /// Call number `call` (from 1) of `function` from now on returns `code`. A
+  /// rank whose initialisation of NCCL fails with inProgress never gets there,
+  /// and so nobody does.
   virtual void fail(const char *function, int call, int code) = 0;
+
+  /// How often `function` has been called since the reset, or since it was told
+  /// to fail. Only of functions that can fail.
+  virtual int calls(const char *function) = 0;
 
   /// NCCL finds by itself, on every communicator, that something is wrong.
   virtual void setAsyncError(int code) = 0;

@@ -39,6 +39,7 @@ void fake::State::reset() {
   rangeText.clear();
   records.clear();
   faults.clear();
+  called.clear();
   kernels.clear();
   asyncError = 0;
   broken = 0;
@@ -54,6 +55,12 @@ std::string fake::State::record(int stream) {
 void fake::State::fail(const char *function, int call, int code) {
   Lock lock(mutex);
   faults[function] = {call, code};
+  called[function] = 0;
+}
+
+int fake::State::calls(const char *function) {
+  Lock lock(mutex);
+  return called[function];
 }
 
 void fake::State::setAsyncError(int code) {
@@ -98,6 +105,7 @@ void fake::State::note(const FakeStream *stream, const std::string &line) {
 }
 
 int fake::State::fault(const std::string &function) {
+  ++called[function];
   auto it = faults.find(function);
   if (it == faults.end() || --it->second.first != 0)
     return 0;

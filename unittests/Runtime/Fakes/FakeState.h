@@ -30,6 +30,7 @@ public:
   void reset() override;
   std::string record(int stream) override;
   void fail(const char *function, int call, int code) override;
+  int calls(const char *function) override;
   void setAsyncError(int code) override;
   void setKernel(const char *name, KernelBody body) override;
   void setCapturing(bool capturing) override;
@@ -53,6 +54,7 @@ public:
   std::vector<FakeStream *> streams;
   std::map<int, std::string> records;
   std::map<std::string, std::pair<int, int>> faults; ///< calls to go, code
+  std::map<std::string, int> called;                 ///< how often
   std::map<std::string, KernelBody> kernels;
   std::map<std::string, int> live;    ///< by kind
   std::map<uint64_t, size_t> buffers; ///< sizes of device memory, by address
