@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -257,7 +258,11 @@ def random_programs(step):
 
 
 def examples(step):
-    options = ["--long"] if step.options.long else []
+    options = ["--emulate"]
+    if (BUILD / "lib" / "libfsdprt_mpi.so").exists() and shutil.which("mpirun"):
+        options.append("--comm=mpi")
+    if step.options.long:
+        options.append("--long")
     return whole(step, PYTHON, "scripts/run-examples", *options)
 
 
