@@ -112,9 +112,17 @@ MODELS = {
 }
 
 
-def describe(model, ranks, grid=None, experts=None, layers=None):
+def _divide(units, divisor):
+    for unit in units:
+        for param in unit["params"]:
+            param["shape"] = [-(-extent // divisor) for extent in param["shape"]]
+
+
+def describe(model, ranks, grid=None, experts=None, layers=None, divisor=1):
     """`grid` and `units` of an example. A grid AxB has A replicas of B shards;
-    `layers`, of the models that have them, are the first ones only."""
+    `layers`, of the models that have them, are the first ones only. Every extent
+    is divided by `divisor` and rounded up: a small model of the same structure,
+    for what takes its time per element."""
     with open(SHAPES) as file:
         models = json.load(file)["models"]
     shape = grid or [ranks]
@@ -123,4 +131,6 @@ def describe(model, ranks, grid=None, experts=None, layers=None):
         axes["replicate_axes"] = [0]
     experts = experts or EXPERTS.get(model)
     some = {} if layers is None else {"layers": layers}
-    return {"grid": axes, "units": MODELS[model](models, experts, **some)}
+    units = MODELS[model](models, experts, **some)
+    _divide(units, divisor)
+    return {"grid": axes, "units": units}

@@ -238,12 +238,13 @@ def emulated(step):
 
 
 def interpreted(step):
-    """The same cases as a GPU's artefacts, on a fake GPU that interprets PTX."""
+    """The same cases, and small examples, as a GPU's artefacts on a fake GPU that
+    interprets PTX."""
     command = [PYTHON, "scripts/run-cases", "--interpret"]
     counts = whole(step, *command, "test/cases.json")
     return counts + whole(
         step, *command, f"--random={RANDOM_INTERPRETED_CASES}", "--seed=4"
-    )
+    ) + whole(step, PYTHON, "scripts/run-examples", "--interpret")
 
 
 def random_programs(step):
@@ -277,7 +278,7 @@ STEPS = {
     "oracle": (oracle, "the NumPy model against worked values"),
     "cases": (cases, "cases with known answers through the tools"),
     "emulated": (emulated, "the cases that run, on the GPU's kernels, emulated"),
-    "interpreted": (interpreted, "the cases that run, on the GPU's PTX, interpreted"),
+    "interpreted": (interpreted, "those and small examples on the GPU's PTX, interpreted"),
     "random": (random_programs, "random programs, two levels and the oracle"),
     "sanitizers": (sanitizers, "layout and runtime under ASan, UBSan and TSan"),
     "examples": (examples, "real models on 1 to 8 ranks, bit by bit"),

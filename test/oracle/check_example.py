@@ -98,6 +98,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--grid", metavar="AxB", help="A replicas of B shards")
     parser.add_argument("--experts", type=int)
+    parser.add_argument("--divisor", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--stdout", action="append", default=[], metavar="FILE",
@@ -109,7 +110,9 @@ def main():
         parser.error("nothing to check")
 
     grid = [int(n) for n in args.grid.split("x")] if args.grid else None
-    description = example_models.describe(args.model, args.ranks, grid, args.experts)
+    description = example_models.describe(
+        args.model, args.ranks, grid, args.experts, divisor=args.divisor
+    )
     results = program.results(units_of(description), args.entry, args.seed)
     began = time.monotonic()
     try:
