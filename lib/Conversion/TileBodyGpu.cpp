@@ -9,10 +9,10 @@
 // One block of 256 threads per tile and row, not persistent. A thread handles
 // vectors of 16 bytes on the side whose elements are wider, so that a warp's
 // loads and stores are whole sectors, and issues the loads of a batch before it
-// uses the first one. Which
-// of four classes a block takes is decided at run time by values that are the
-// same in the whole block, so any caller's pointer is safe; no class touches a
-// byte outside the tensors.
+// uses the first one. Which of four classes a block takes is decided at run
+// time by values that are the same in the whole block, so any caller's pointer
+// is safe; no class touches a byte outside the tensors. The classes stand in
+// one file because they share those values, and the choice between them.
 //
 //   F  full     aligned, 4096 valid elements of one run: no predicate at all
 //   V  vector   aligned, at least one vector: loads at indices that are always

@@ -24,6 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from compiler import compile_module
+from full_tiles import vector_blocks
 from interpreter import parse
 from random_modules import modules, random_cases
 from workloads import WORKLOADS
@@ -49,17 +50,8 @@ def batch_bytes(block):
 def full_tile(kernel):
     """The class without predicates: the least batch of those of its blocks that
     use vectors only, one block per pair of dtypes."""
-    batches = []
-    for block in kernel.blocks:
-        memory = [
-            i for i in block.instructions
-            if i.opcode.startswith(("ld.global", "st.global"))
-        ]
-        if any(i.predicate or ".v" not in i.opcode for i in memory):
-            continue
-        if batch_bytes(block):
-            batches.append(batch_bytes(block))
-    return min(batches, default=0)
+    batches = (batch_bytes(block) for block, _ in vector_blocks(kernel))
+    return min((batch for batch in batches if batch), default=0)
 
 
 def compile_ptx(ptxas, ptx, scratch):

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from compiler import compile_module
 from execution import Placement, execute
+from full_tiles import vector_blocks
 from interpreter import parse
 from run_kernels import launches_by_op
 
@@ -49,13 +50,7 @@ def full_tile_lines(kernel):
     """Lines of the memory instructions of the class without predicates: of every
     block that loads and stores several vectors, and nothing else."""
     lines = set()
-    for block in kernel.blocks:
-        memory = [
-            i for i in block.instructions
-            if i.opcode.startswith(("ld.global", "st.global"))
-        ]
-        if any(i.predicate or ".v" not in i.opcode for i in memory):
-            continue
+    for _, memory in vector_blocks(kernel):
         loads = sum(i.opcode.startswith("ld") for i in memory)
         if loads > 1 and len(memory) - loads > 1:
             lines |= {i.line for i in memory}
