@@ -39,11 +39,16 @@ if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
 
-# Its disassembler: of a toolkit, or where scripts/disassembler has put it.
-fetched = os.path.join(config.fsdp_obj_root, "disassembler", "nvidia")
-found = sorted(glob.glob(os.path.join(fetched, "*", "bin", "nvdisasm")))
-nvdisasm = shutil.which("nvdisasm") or shutil.which("nvdisasm", path=places)
-nvdisasm = nvdisasm or (found and found[-1])
+# Its disassembler, and assemblers of several toolkits: where scripts/cuda-tools
+# has put them. A toolkit's own disassembler may be older than an assembler.
+fetched = os.path.join(config.fsdp_obj_root, "cuda-tools")
+assemblers = sorted(glob.glob(os.path.join(fetched, "ptxas-*")))
+if assemblers:
+    config.available_features.add("assemblers")
+    config.substitutions.append(("%assemblers", " ".join(assemblers)))
+nvdisasm = shutil.which("nvdisasm", path=fetched)
+nvdisasm = nvdisasm or shutil.which("nvdisasm")
+nvdisasm = nvdisasm or shutil.which("nvdisasm", path=places)
 if nvdisasm:
     config.available_features.add("nvdisasm")
     config.substitutions.append(("%nvdisasm", nvdisasm))

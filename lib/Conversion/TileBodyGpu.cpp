@@ -146,6 +146,7 @@ private:
   Value loadWords(Value at, int64_t bytes);
   Value load(Type dtype, Value base, Value index, Access access);
   void store(Value value, Value base, Value index, Access access);
+  Value asInteger(Value value);
   void storeWords(Value words, Value at);
   void storeWordsIf(Value condition, Value words, Value at);
   /// i64: 0 if `place` is aligned to `bytes`, a power of two.
@@ -202,6 +203,23 @@ Value GpuTileBuilder::load(Type dtype, Value base, Value index, Access access) {
   int64_t bytes = getDtypeBytes(dtype);
   return LLVM::LoadOp::create(b, dtype, elementAt(base, index, bytes),
                               access == Access::Whole ? bytes : 1);
+}
+
+/// `value`, an integer, after a move that ptxas does not look through. Those of
+/// CUDA 12.1 to 13.0 take a store of the low byte of what a floating-point
+/// instruction has written for a conversion of that number to an integer, and
+/// store its low byte. The move costs no register, and later ones drop it.
+Value GpuTileBuilder::asInteger(Value value) {
+  if (kernel.emulate)
+    return value;
+  Type type = value.getType();
+  std::string code =
+      "mov.b" + std::to_string(type.getIntOrFloatBitWidth()) + " {$w0}, {$r0};";
+  return NVVM::InlinePtxOp::create(b, TypeRange(type),
+                                   /*readOnlyArgs=*/ValueRange(value),
+                                   /*readWriteArgs=*/ValueRange(), code,
+                                   /*predicate=*/Value())
+      .getResult(0);
 }
 
 void GpuTileBuilder::store(Value value, Value base, Value index,
@@ -398,6 +416,8 @@ void GpuTileBuilder::copyElement(const Copy &copy, const Place &place,
     value = convert(copy, loadFloat(copy.from, place.source, from), old);
     value =
         arith::BitcastOp::create(b, b.getIntegerType(8 * copy.toBytes), value);
+    if (access == Access::Bytes)
+      value = asInteger(value);
   }
   store(value, place.target, to, access);
 }

@@ -26,7 +26,7 @@ from workloads import WORKLOADS
 
 INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)")
 # Local memory, calls, conversions of integers, approximations.
-FORBIDDEN = {"LDL", "STL", "CALL", "I2F", "I2FP", "MUFU"}
+FORBIDDEN = {"LDL", "STL", "CALL", "F2I", "F2IP", "I2F", "I2FP", "MUFU"}
 ENDS_BLOCK = {"BRA", "EXIT", "BRX", "RET"}
 
 
