@@ -110,10 +110,10 @@ static void addKernels(OpPassManager &manager,
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());
-  SerializeKernelsPassOptions serialize;
-  serialize.format = options.format;
-  serialize.toolkit = options.toolkit;
-  manager.addPass(createSerializeKernelsPass(serialize));
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = options.format;
+  binary.toolkitPath = options.toolkit;
+  manager.addPass(createGpuModuleToBinaryPass(binary));
   manager.addPass(createEmbedKernelsPass());
 }
 

@@ -1,4 +1,4 @@
-//===- MachineCode.cpp - from the LLVM dialect to a file ------------------===//
+//===- MachineCode.cpp - from the LLVM dialect to bytes -------------------===//
 //
 // Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,6 +14,8 @@
 
 #include "MachineCode.h"
 
+#include "../OutputFile.h"
+
 #include "fsdp/Runtime/Runtime.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
@@ -24,12 +26,11 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/IPO/Internalize.h"
 
@@ -97,8 +98,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
   pipeline.run(module, modules);
 }
 
-Error mlir::fsdp::writeObject(ModuleOp module, StringRef cpu,
-                              CodegenLevel level, StringRef path) {
+llvm::Expected<SmallVector<char, 0>>
+mlir::fsdp::createObject(ModuleOp module, StringRef cpu, CodegenLevel level) {
   auto machine = createMachine(cpu, level);
   if (!machine)
     return machine.takeError();
@@ -114,22 +115,41 @@ Error mlir::fsdp::writeObject(ModuleOp module, StringRef cpu,
   llvm::internalizeModule(*llvmModule, isExported);
   optimize(*llvmModule, **machine, level);
 
-  std::error_code code;
-  llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_None);
-  if (code)
-    return createStringError(code,
-                             "cannot write '" + path + "': " + code.message());
+  SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, file.os(), nullptr,
+  if ((*machine)->addPassesToEmitFile(passes, stream, nullptr,
                                       llvm::CodeGenFileType::ObjectFile))
     return createStringError("cpu '" + cpu + "' has no object files");
   passes.run(*llvmModule);
-  file.keep();
-  return Error::success();
+  return object;
 }
 
-Error mlir::fsdp::linkArtefact(StringRef object, StringRef libraryDir,
-                               StringRef path) {
+namespace {
+/// A file for the linker; gone at the end, and after an interrupt too.
+struct TemporaryFile {
+  Error create(StringRef suffix) {
+    if (std::error_code code =
+            llvm::sys::fs::createTemporaryFile("fsdp-compile", suffix, path))
+      return createStringError(code, "cannot make a temporary file: " +
+                                         code.message());
+    llvm::sys::RemoveFileOnSignal(path);
+    return Error::success();
+  }
+  ~TemporaryFile() {
+    if (path.empty())
+      return;
+    (void)llvm::sys::fs::remove(path);
+    llvm::sys::DontRemoveFileOnSignal(path);
+  }
+
+  SmallString<128> path;
+};
+} // namespace
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+mlir::fsdp::linkArtefact(ArrayRef<char> object, StringRef libraryDir,
+                         StringRef path) {
   auto compiler = llvm::sys::findProgramByName("cc");
   if (!compiler)
     return createStringError("no C compiler 'cc' in PATH, which links the "
@@ -140,31 +160,32 @@ Error mlir::fsdp::linkArtefact(StringRef object, StringRef libraryDir,
     return createStringError("the runtime '" + runtime.str() +
                              "' does not exist");
   // The linker's words go into the error.
-  SmallString<128> log;
-  if (std::error_code code =
-          llvm::sys::fs::createTemporaryFile("fsdp-compile", "log", log))
-    return createStringError(code,
-                             "cannot make a temporary file: " + code.message());
-  llvm::FileRemover removeLog(log);
+  TemporaryFile objectFile, library, log;
+  for (auto [file, suffix] :
+       {std::pair(&objectFile, "o"), std::pair(&library, "so"),
+        std::pair(&log, "log")})
+    if (Error error = file->create(suffix))
+      return error;
+  if (Error error = writeFile(objectFile.path, {object.data(), object.size()}))
+    return error;
   // The runtime is found by its name where the artefact is loaded, so no folder
   // is written into it. What nothing defines is refused now and not then.
-  std::optional<StringRef> redirects[] = {std::nullopt, log.str(), log.str()};
-  StringRef arguments[] = {*compiler,
-                           "-shared",
-                           "-s",
-                           "-Wl,-z,defs",
-                           "-Wl,--as-needed",
-                           "-Wl,-Bsymbolic",
-                           "-o",
-                           path,
-                           object,
-                           runtime,
-                           "-lm"};
+  std::optional<StringRef> redirects[] = {std::nullopt, log.path.str(),
+                                          log.path.str()};
+  StringRef arguments[] = {
+      *compiler,         "-shared",        "-s", "-Wl,-z,defs",
+      "-Wl,--as-needed", "-Wl,-Bsymbolic", "-o", library.path,
+      objectFile.path,   runtime,          "-lm"};
   std::string message;
   if (llvm::sys::ExecuteAndWait(*compiler, arguments, std::nullopt, redirects,
-                                0, 0, &message) == 0)
-    return Error::success();
-  auto words = llvm::MemoryBuffer::getFile(log);
+                                0, 0, &message) == 0) {
+    auto bytes = llvm::MemoryBuffer::getFile(library.path, /*IsText=*/false,
+                                             /*RequiresNullTerminator=*/false);
+    if (bytes)
+      return std::move(*bytes);
+    message = bytes.getError().message();
+  }
+  auto words = llvm::MemoryBuffer::getFile(log.path);
   if (words)
     message += (*words)->getBuffer().rtrim();
   return createStringError("cannot link '" + path + "': " + message);

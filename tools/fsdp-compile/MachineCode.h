@@ -1,4 +1,4 @@
-//===- MachineCode.h - from the LLVM dialect to a file ----------*- C++ -*-===//
+//===- MachineCode.h - from the LLVM dialect to bytes -----------*- C++ -*-===//
 //
 // Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -11,6 +11,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 namespace mlir::fsdp {
 
@@ -18,16 +19,15 @@ namespace mlir::fsdp {
 /// it.
 enum class CodegenLevel { None, Full };
 
-/// Writes `module`, in the LLVM dialect, to the object file `path`, for `cpu`,
-/// an x86-64 processor or level. Only the artefact's interface is visible
-/// outside.
-llvm::Error writeObject(ModuleOp module, StringRef cpu, CodegenLevel level,
-                        StringRef path);
+/// The object file of `module`, which is in the LLVM dialect, for `cpu`, an
+/// x86-64 processor or level. Only the artefact's interface is visible outside.
+llvm::Expected<SmallVector<char, 0>>
+createObject(ModuleOp module, StringRef cpu, CodegenLevel level);
 
-/// Links the object file `object` and libfsdprt, which stands in `libraryDir`,
-/// into the shared library `path`.
-llvm::Error linkArtefact(StringRef object, StringRef libraryDir,
-                         StringRef path);
+/// Links an object file and libfsdprt, which is in `libraryDir`, to a shared
+/// library. `path` is what messages call it.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+linkArtefact(ArrayRef<char> object, StringRef libraryDir, StringRef path);
 
 } // namespace mlir::fsdp
 

@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Interrupt.h"
+#include "../OutputFile.h"
 #include "../Version.h"
 #include "Header.h"
 #include "MachineCode.h"
@@ -28,12 +30,11 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace mlir;
@@ -162,47 +163,50 @@ static LogicalResult lower(ModuleOp module, const Options &options,
   return manager.run(module);
 }
 
-static llvm::Error writeText(StringRef path, StringRef text) {
-  std::error_code code;
-  llvm::ToolOutputFile file(path, code, llvm::sys::fs::OF_Text);
-  if (code)
-    return llvm::createStringError(code, "cannot write '" + path +
-                                             "': " + code.message());
-  file.os() << text;
-  file.keep();
-  return llvm::Error::success();
-}
-
-/// Writes the artefact, or the object that it is made of.
-static llvm::Error write(ModuleOp module, const Options &options,
-                         StringRef toolPath) {
-  if (!options.header.empty())
-    if (llvm::Error error =
-            writeText(options.header, createHeader(module, options.header)))
-      return error;
+/// The bytes of the artefact, or of the object that it is made of.
+static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+createArtefact(ModuleOp module, const Options &options, StringRef toolPath) {
+  auto object = createObject(module, options.cpu, options.codegenLevel);
+  if (!object)
+    return object.takeError();
   if (options.object)
-    return writeObject(module, options.cpu, options.codegenLevel,
-                       options.output);
-
-  SmallString<128> object;
-  if (std::error_code code =
-          llvm::sys::fs::createTemporaryFile("fsdp-compile", "o", object))
-    return llvm::createStringError(code, "cannot make a temporary file: " +
-                                             code.message());
-  llvm::FileRemover removeObject(object);
-  if (llvm::Error error =
-          writeObject(module, options.cpu, options.codegenLevel, object))
-    return error;
-  // The runtime stands beside the tools, in the build folder as after the
+    return std::make_unique<llvm::SmallVectorMemoryBuffer>(
+        std::move(*object), /*RequiresNullTerminator=*/false);
+  // The runtime is beside the tools, in the build folder as after the
   // installation.
   SmallString<128> libraries(
       llvm::sys::path::parent_path(llvm::sys::path::parent_path(toolPath)));
   llvm::sys::path::append(libraries, "lib");
-  return linkArtefact(object, libraries, options.output);
+  return linkArtefact(*object, libraries, options.output);
+}
+
+/// Writes the artefact and its header, both or none.
+static llvm::Error write(ModuleOp module, const Options &options,
+                         StringRef toolPath) {
+  SmallVector<OutputFile, 0> files;
+  auto add = [&](StringRef path, StringRef bytes, unsigned mode) {
+    auto file = OutputFile::create(path, mode);
+    if (!file)
+      return file.takeError();
+    files.push_back(std::move(*file));
+    return files.back().write(0, bytes.data(), bytes.size());
+  };
+  if (!options.header.empty())
+    if (llvm::Error error =
+            add(options.header, createHeader(module, options.header), 0666))
+      return error;
+  auto artefact = createArtefact(module, options, toolPath);
+  if (!artefact)
+    return artefact.takeError();
+  if (llvm::Error error = add(options.output, (*artefact)->getBuffer(),
+                              options.object ? 0666 : 0777))
+    return error;
+  return publish(files);
 }
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  handleInterrupts("fsdp-compile");
   Options options;
   cl::HideUnrelatedOptions(options.category);
   setVersionPrinter("fsdp-compile");

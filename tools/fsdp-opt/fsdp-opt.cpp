@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Interrupt.h"
+#include "../OutputFile.h"
 #include "../Version.h"
 
 #include "fsdp/Conversion/Passes.h"
@@ -13,7 +15,43 @@
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/InitAllPasses.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/WithColor.h"
+#include "llvm/Support/raw_ostream.h"
+
+static int fail(const llvm::Twine &message) {
+  llvm::WithColor::error(llvm::errs(), "fsdp-opt") << message << "\n";
+  return 1;
+}
+
+/// What mlir-opt does, except that an old output lives until there is a new
+/// one.
+static int run(llvm::StringRef input, llvm::StringRef output,
+               mlir::DialectRegistry &registry,
+               const mlir::MlirOptMainConfig &config) {
+  std::string message;
+  auto source = mlir::openInputFile(input, &message);
+  if (!source)
+    return fail(message);
+  if (output == "-") {
+    bool failed = mlir::failed(
+        mlir::MlirOptMain(llvm::outs(), std::move(source), registry, config));
+    if (llvm::Error error = mlir::fsdp::flushStandardOutput())
+      return fail(llvm::toString(std::move(error)));
+    return failed;
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (mlir::failed(
+          mlir::MlirOptMain(stream, std::move(source), registry, config)))
+    return 1;
+  if (llvm::Error error = mlir::fsdp::writeFile(output, text))
+    return fail(llvm::toString(std::move(error)));
+  return 0;
+}
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -30,7 +68,15 @@ int main(int argc, char **argv) {
   llvm::SmallVector<char *> arguments(argv, argv + argc);
   char allow[] = "--allow-unregistered-dialect";
   arguments.insert(arguments.begin() + 1, allow);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
+  auto [input, output] = mlir::registerAndParseCLIOptions(
       arguments.size(), arguments.data(),
-      "fsdp-opt: passes for sharded data-parallel training\n", registry));
+      "fsdp-opt: passes for sharded data-parallel training\n", registry);
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::asMainReturnCode(mlir::MlirOptMain(
+        arguments.size(), arguments.data(), input, output, registry));
+
+  llvm::InitLLVM init(argc, argv);
+  mlir::fsdp::handleInterrupts("fsdp-opt");
+  return run(input, output, registry, config);
 }

@@ -20,7 +20,6 @@
 #include "Safetensors.h"
 
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/FileSystem.h"
 
 #include <algorithm>
 #include <atomic>
@@ -117,8 +116,7 @@ public:
   Error makeViews();
   Error createFiles();
   Expected<std::vector<std::string>> process(Progress &progress);
-  Error close();
-  void removeFiles();
+  Expected<std::vector<OutputFile>> finish();
 
 private:
   Error addValue(size_t index);
@@ -329,42 +327,32 @@ Expected<std::vector<std::string>> Collector::process(Progress &progress) {
   return lines;
 }
 
-Error Collector::close() {
-  for (SafetensorsWriter &writer : writers)
-    if (Error error = writer.close())
+Expected<std::vector<OutputFile>> Collector::finish() {
+  std::vector<OutputFile> files;
+  for (SafetensorsWriter &writer : writers) {
+    files.push_back(writer.takeFile());
+    if (Error error = files.back().finish())
       return error;
-  return Error::success();
-}
-
-void Collector::removeFiles() {
-  for (size_t file = 0; file < writers.size(); ++file)
-    (void)llvm::sys::fs::remove(pathOfRank(path, firstRank + file));
+  }
+  return files;
 }
 
 } // namespace
 
-Expected<std::vector<std::string>>
+Expected<Results>
 mlir::fsdp::writeResults(const Manifest &manifest, const Entry &entry,
                          const ResultBuffer &buffer, StringRef path,
                          std::optional<int64_t> onlyRank, Progress &progress) {
   Collector collector(manifest, entry, buffer, path, onlyRank);
   if (Error error = collector.makeViews())
     return error;
-  Error error = collector.createFiles();
-  std::vector<std::string> lines;
-  if (!error) {
-    auto processed = collector.process(progress);
-    if (processed)
-      lines = std::move(*processed);
-    else
-      error = llvm::joinErrors(std::move(error), processed.takeError());
-  }
-  if (!error)
-    error = llvm::joinErrors(std::move(error), collector.close());
-  // Half a file is worse than none.
-  if (error) {
-    collector.removeFiles();
+  if (Error error = collector.createFiles())
     return error;
-  }
-  return lines;
+  auto lines = collector.process(progress);
+  if (!lines)
+    return lines.takeError();
+  auto files = collector.finish();
+  if (!files)
+    return files.takeError();
+  return Results{std::move(*lines), std::move(*files)};
 }

@@ -9,6 +9,7 @@
 #ifndef FSDP_TOOLS_FSDP_RUN_RESULTS_H
 #define FSDP_TOOLS_FSDP_RUN_RESULTS_H
 
+#include "../OutputFile.h"
 #include "Manifest.h"
 #include "Progress.h"
 
@@ -19,13 +20,19 @@ namespace mlir::fsdp {
 /// Finds a rank's buffer of result number `index`.
 using ResultBuffer = std::function<const void *(int64_t rank, size_t index)>;
 
+/// What an entry has come to.
+struct Results {
+  std::vector<std::string> lines; ///< "NAME TYPE checksum=..." per tensor
+  std::vector<OutputFile> files;  ///< finished, to be published
+};
+
 /// Puts shards together (padding dropped), compares what must be equal on
-/// several ranks, writes `path` (nothing if it is empty; a file per rank if it
-/// has "{rank}") and returns a line "NAME TYPE checksum=..." per tensor. With a
-/// file per rank, and without a file for results that each rank has of its own,
-/// the tensors are those of the ranks and called NAME@RANK in the lines.
-/// `onlyRank`: with a file per rank, one line and one file of this rank alone.
-llvm::Expected<std::vector<std::string>>
+/// several ranks, and writes what shall become `path`: nothing if that is
+/// empty, a file per rank if it has "{rank}". With a file per rank, and without
+/// a file for results that each rank has of its own, the tensors are those of
+/// the ranks and called NAME@RANK in the lines. `onlyRank`: with a file per
+/// rank, one line and one file of this rank alone.
+llvm::Expected<Results>
 writeResults(const Manifest &manifest, const Entry &entry,
              const ResultBuffer &buffer, llvm::StringRef path,
              std::optional<int64_t> onlyRank, Progress &progress);

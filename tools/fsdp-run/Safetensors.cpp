@@ -35,30 +35,18 @@ Error File::lastError(StringRef what) const {
                                  std::strerror(errno));
 }
 
-Expected<File> File::openForRead(StringRef path) {
-  File file(path, ::open(path.str().c_str(), O_RDONLY | O_CLOEXEC));
+Expected<File> File::open(StringRef path) {
+  // A pipe would not open before somebody writes to it.
+  File file(path,
+            ::open(path.str().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.descriptor < 0)
     return file.lastError("cannot open");
-  return file;
-}
-
-Expected<File> File::create(StringRef path) {
-  File file(path, ::open(path.str().c_str(),
-                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.descriptor < 0)
-    return file.lastError("cannot create");
   return file;
 }
 
 File::~File() {
   if (descriptor >= 0)
     ::close(descriptor);
-}
-
-Error File::close() {
-  int result = ::close(descriptor);
-  descriptor = -1;
-  return result == 0 ? Error::success() : lastError("cannot write");
 }
 
 Expected<int64_t> File::size() const {
@@ -79,20 +67,6 @@ Error File::read(int64_t offset, void *data, int64_t bytes) const {
       return lastError("cannot read");
     if (done == 0)
       return llvm::createStringError(path + ": the file ends too early");
-    at += done;
-    offset += done;
-    bytes -= done;
-  }
-  return Error::success();
-}
-
-Error File::write(int64_t offset, const void *data, int64_t bytes) const {
-  for (const char *at = static_cast<const char *>(data); bytes > 0;) {
-    ssize_t done = pwrite(descriptor, at, bytes, offset);
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done < 0)
-      return lastError("cannot write");
     at += done;
     offset += done;
     bytes -= done;
@@ -227,7 +201,7 @@ Error SafetensorsReader::parse() {
 }
 
 Expected<SafetensorsReader> SafetensorsReader::open(StringRef path) {
-  auto file = File::openForRead(path);
+  auto file = File::open(path);
   if (!file)
     return file.takeError();
   SafetensorsReader reader(std::move(*file));
@@ -255,7 +229,7 @@ std::vector<std::string> SafetensorsReader::names() const {
 
 Expected<SafetensorsWriter>
 SafetensorsWriter::create(StringRef path, llvm::ArrayRef<Tensor> tensors) {
-  auto file = File::create(path);
+  auto file = OutputFile::create(path);
   if (!file)
     return file.takeError();
   SafetensorsWriter writer(std::move(*file));

@@ -17,6 +17,7 @@
 #ifndef FSDP_TOOLS_FSDP_RUN_SAFETENSORS_H
 #define FSDP_TOOLS_FSDP_RUN_SAFETENSORS_H
 
+#include "../OutputFile.h"
 #include "TensorType.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -27,11 +28,10 @@
 
 namespace mlir::fsdp {
 
-/// A file that is open for reading or writing by position.
+/// A file that is open for reading by position.
 class File {
 public:
-  static llvm::Expected<File> openForRead(llvm::StringRef path);
-  static llvm::Expected<File> create(llvm::StringRef path);
+  static llvm::Expected<File> open(llvm::StringRef path);
   File(File &&other)
       : path(std::move(other.path)), descriptor(other.descriptor) {
     other.descriptor = -1;
@@ -42,10 +42,6 @@ public:
   const std::string &getPath() const { return path; }
   llvm::Expected<int64_t> size() const;
   llvm::Error read(int64_t offset, void *data, int64_t bytes) const;
-  llvm::Error write(int64_t offset, const void *data, int64_t bytes) const;
-
-  /// Reports what a write may only tell now.
-  llvm::Error close();
 
 private:
   File(llvm::StringRef path, int descriptor)
@@ -96,8 +92,8 @@ public:
     const TensorType *type;
   };
 
-  /// Creates the file and writes its header; the tensors stand in the data in
-  /// the order of the list.
+  /// Begins a file with its header; the tensors stand in the data in the order
+  /// of the list.
   static llvm::Expected<SafetensorsWriter>
   create(llvm::StringRef path, llvm::ArrayRef<Tensor> tensors);
 
@@ -107,12 +103,13 @@ public:
     return file.write(offsets[index] + begin, data, bytes);
   }
 
-  llvm::Error close() { return file.close(); }
+  /// Gives the file away once all is written.
+  OutputFile takeFile() { return std::move(file); }
 
 private:
-  explicit SafetensorsWriter(File file) : file(std::move(file)) {}
+  explicit SafetensorsWriter(OutputFile file) : file(std::move(file)) {}
 
-  File file;
+  OutputFile file;
   std::vector<int64_t> offsets; ///< in the file
 };
 

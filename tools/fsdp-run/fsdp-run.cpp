@@ -14,9 +14,12 @@
 #include "Ranks.h"
 #include "Results.h"
 
+#include "../Interrupt.h"
+#include "../OutputFile.h"
 #include "../Version.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
@@ -284,16 +287,9 @@ static std::string traceText(const Ranks &ranks) {
 
 static Error writeTrace(const Entry &entry,
                         const std::vector<std::string> &texts) {
-  std::string path = pathOfEntry(traceFile, entry);
-  std::error_code code;
-  llvm::raw_fd_ostream stream(path, code);
-  if (code)
-    return failure(path + ": cannot create: " + code.message());
-  stream << "{\"traceEvents\":[\n" << llvm::join(texts, ",\n") << "\n]}\n";
-  stream.close();
-  if (stream.has_error())
-    return failure(path + ": cannot write: " + stream.error().message());
-  return Error::success();
+  return writeFile(pathOfEntry(traceFile, entry), "{\"traceEvents\":[\n" +
+                                                      llvm::join(texts, ",\n") +
+                                                      "\n]}\n");
 }
 
 /// After a run of ranks that are threads.
@@ -305,14 +301,32 @@ static Error finish(const Manifest &manifest, const Entry &entry,
   auto buffer = [&](int64_t rank, size_t index) {
     return ranks.result(rank, index);
   };
-  auto lines = writeResults(manifest, entry, buffer, pathOfEntry(out, entry),
-                            std::nullopt, progress);
-  if (!lines)
-    return lines.takeError();
+  auto results = writeResults(manifest, entry, buffer, pathOfEntry(out, entry),
+                              std::nullopt, progress);
+  if (!results)
+    return results.takeError();
+  if (Error error = publish(results->files))
+    return error;
   progress.clear();
   printRun(manifest, entry, {ranks.seconds(), ranks.peakBytes()});
-  for (const std::string &line : *lines)
+  for (const std::string &line : results->lines)
     llvm::outs() << line << "\n";
+  return flushStandardOutput();
+}
+
+/// Gives this rank's file its name once every rank has written its own, and
+/// takes the name away again if one of the others cannot do the same.
+static Error publishTogether(const Processes &processes,
+                             llvm::MutableArrayRef<OutputFile> files) {
+  std::vector<double> everybody = {0};
+  if (Error error = processes.maximum(everybody))
+    return error;
+  Publication publication(files);
+  if (Error error = publication.publish())
+    return error;
+  if (Error error = processes.maximum(everybody))
+    return error;
+  publication.settle();
   return Error::success();
 }
 
@@ -342,12 +356,15 @@ static Error finishSeparate(const Manifest &manifest, const Entry &entry,
   std::vector<std::string> texts;
   std::string path = pathOfEntry(out, entry);
   if (isPerRank(path)) {
-    auto lines = writeResults(manifest, entry, own, path, rank, progress);
-    if (!lines)
-      return lines.takeError();
-    auto all = processes.gather("result lines", llvm::join(*lines, "\n"));
+    auto results = writeResults(manifest, entry, own, path, rank, progress);
+    if (!results)
+      return results.takeError();
+    auto all =
+        processes.gather("result lines", llvm::join(results->lines, "\n"));
     if (!all)
       return all.takeError();
+    if (Error error = publishTogether(processes, results->files))
+      return error;
     texts = std::move(*all);
   } else {
     auto all = processes.results(entry, own);
@@ -357,11 +374,13 @@ static Error finishSeparate(const Manifest &manifest, const Entry &entry,
       auto buffer = [&](int64_t other, size_t index) {
         return all->find(other, index);
       };
-      auto lines =
+      auto results =
           writeResults(manifest, entry, buffer, path, std::nullopt, progress);
-      if (!lines)
-        return lines.takeError();
-      texts = std::move(*lines);
+      if (!results)
+        return results.takeError();
+      if (Error error = publish(results->files))
+        return error;
+      texts = std::move(results->lines);
     }
   }
   // Nobody leaves while another one may still fail: MPI takes the end of one
@@ -376,7 +395,7 @@ static Error finishSeparate(const Manifest &manifest, const Entry &entry,
   for (const std::string &text : texts)
     if (!text.empty())
       llvm::outs() << text << "\n";
-  return Error::success();
+  return flushStandardOutput();
 }
 
 /// Everything that follows once the ranks exist.
@@ -414,8 +433,15 @@ static Error runEntry(const Artefact &artefact, const Manifest &manifest,
   auto ranks = Ranks::create(manifest, entry, options);
   if (!ranks)
     return ranks.takeError();
+  // Ranks that are threads end with the process, others have to be told.
+  auto tellOthers = [&](const std::string &sentence) {
+    return !ranks->separate() || ranks->abort(sentence);
+  };
+  onInterrupt(tellOthers);
+  auto removeAction = llvm::scope_exit([] { onInterrupt({}); });
 
   if (Error error = execute(manifest, entry, *function, *ranks, progress)) {
+    endIfInterrupted();
     progress.clear();
     std::string message = llvm::toString(std::move(error));
     if (entryNames.size() > 1)
@@ -444,7 +470,7 @@ static Error run(Progress &progress) {
     return error;
   if (list) {
     llvm::outs() << artefact->manifest << "\n";
-    return Error::success();
+    return flushStandardOutput();
   }
   auto manifest = Manifest::parse(artefact->manifest);
   if (!manifest)
@@ -462,6 +488,7 @@ static Error run(Progress &progress) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  handleInterrupts("fsdp-run");
   cl::HideUnrelatedOptions(category);
   setVersionPrinter("fsdp-run");
   cl::ParseCommandLineOptions(
@@ -473,6 +500,7 @@ int main(int argc, char **argv) {
       "0.\n");
   Progress progress;
   Error error = run(progress);
+  endIfInterrupted();
   progress.clear();
   if (!error)
     return 0;

@@ -168,10 +168,7 @@ typedef struct fsdprtOptions {
    * then returns as soon as the stream has the work, without having waited for
    * it, so that a graph can be captured and other work of the stream follows;
    * fsdprtDestroy waits. What fails later, the next call says, and
-   * fsdprtWorldStatus. An entry runs once before it is captured: that run loads
-   * kernels and makes communicators. Null: a stream of its own, which waits for
-   * no other, and fsdprtRun waits. The caller has then synchronised whatever
-   * writes the arguments. */
+   * fsdprtWorldStatus. Null: a stream of its own, and fsdprtRun waits. */
   void *stream;
 } fsdprtOptions;
 
