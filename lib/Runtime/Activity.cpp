@@ -69,6 +69,15 @@ std::string fsdprt::describeRanks(const std::vector<std::string> &clauses) {
   return result;
 }
 
+Status fsdprt::checkTimeout(double seconds) {
+  if (seconds >= 0 && seconds <= 1e9)
+    return {};
+  char text[64]; // what is not a number is in no range
+  std::snprintf(text, sizeof(text), "%g", seconds);
+  return {FSDPRT_INVALID_ARGUMENT, std::string("the timeout is ") + text +
+                                       " s, expected 0 to 1000000000"};
+}
+
 std::string fsdprt::describeTimeout(const std::string &what, double seconds,
                                     const std::string &report) {
   char number[32];

@@ -43,6 +43,10 @@ std::string describeRanks(const std::vector<std::string> &clauses);
 std::string describeTimeout(const std::string &what, double seconds,
                             const std::string &report);
 
+/// Refuses what is no time to wait: a clock of nanoseconds in 64 bits ends
+/// after three centuries.
+Status checkTimeout(double seconds);
+
 /// Compares the plan hashes of ranks 0, 1, ...
 Status comparePlanHashes(const std::vector<std::string> &hashes);
 

@@ -8,6 +8,7 @@
 
 #include "Context.h"
 
+#include "Activity.h"
 #include "Watch.h"
 
 #include <algorithm>
@@ -67,7 +68,8 @@ bool fsdprtContext::failedFirst() {
 // Between processes
 //===----------------------------------------------------------------------===//
 
-Watch *fsdprtContext::watchFor(const char *what, int64_t bytes) {
+Watch *fsdprtContext::watchFor(const char *what, int64_t bytes,
+                               double timeoutSeconds) {
   if (failure.failed())
     return nullptr;
   Watch *watch = communicator->watch();
@@ -79,6 +81,9 @@ Watch *fsdprtContext::watchFor(const char *what, int64_t bytes) {
     (void)fail({FSDPRT_INVALID_ARGUMENT,
                 what ? "an exchange of " + std::to_string(bytes) + " bytes"
                      : std::string("an exchange without a name")});
+  } else if (Status status = checkTimeout(timeoutSeconds); status.failed()) {
+    watch = nullptr;
+    (void)fail(std::move(status));
   }
   return watch;
 }
@@ -86,7 +91,7 @@ Watch *fsdprtContext::watchFor(const char *what, int64_t bytes) {
 fsdprtStatus fsdprtContext::exchange(const char *what, const void *send,
                                      int64_t bytes, void *receive,
                                      double timeoutSeconds) {
-  Watch *watch = watchFor(what, bytes);
+  Watch *watch = watchFor(what, bytes, timeoutSeconds);
   if (!watch)
     return failure.code;
   std::vector<std::string> all;
@@ -114,7 +119,7 @@ fsdprtStatus fsdprtContext::exchange(const char *what, const void *send,
 fsdprtStatus fsdprtContext::collect(const char *what, int64_t from,
                                     const void *send, int64_t bytes,
                                     void *receive, double timeoutSeconds) {
-  Watch *watch = watchFor(what, bytes);
+  Watch *watch = watchFor(what, bytes, timeoutSeconds);
   if (!watch)
     return failure.code;
   if (from < 0 || from >= grid.ranks())

@@ -69,7 +69,8 @@ private:
   /// returns its code.
   fsdprtStatus fail(fsdprt::Status status);
   /// The watch of a world of processes; fails where there is none.
-  fsdprt::Watch *watchFor(const char *what, int64_t bytes);
+  fsdprt::Watch *watchFor(const char *what, int64_t bytes,
+                          double timeoutSeconds);
   fsdprt::Status check(const fsdprt::Call &call, const void *send,
                        const void *receive) const;
   fsdprt::Status decodeAxes(int64_t axes, fsdprt::Call &call) const;

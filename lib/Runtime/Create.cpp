@@ -17,6 +17,7 @@
 
 #include "Create.h"
 
+#include "Activity.h"
 #include "Channels.h"
 #include "CommLocal.h"
 #include "CommMpi.h"
@@ -25,7 +26,8 @@
 #include "RankDiscovery.h"
 #include "Watch.h"
 
-#include <cmath>
+#include <thread>
+#include <unistd.h>
 
 using namespace fsdprt;
 
@@ -53,8 +55,8 @@ static Status readOptions(const fsdprtOptions *options, const void *contexts,
                      std::to_string(extent) +
                      " ranks, expected a grid of 1 to 65536");
   }
-  if (!std::isfinite(options->timeoutSeconds) || options->timeoutSeconds < 0)
-    return invalid("the timeout is negative or not a number");
+  if (Status status = checkTimeout(options->timeoutSeconds); status.failed())
+    return status;
   std::string device = nameOr(options->device, "host");
   if (device != "host" && device != "cuda")
     return invalid("there is no device '" + device +
@@ -157,14 +159,29 @@ Status fsdprt::createLocal(const fsdprtOptions *options,
 // Processes
 //===----------------------------------------------------------------------===//
 
+/// What may keep a user from mpirun, if MPI was not started by it.
+static std::string adviceOnMpirun(const Grid &grid) {
+  std::string advice;
+  RankInfo info;
+  if (!discoverRank({}, processEnvironment, info).failed() &&
+      info.launcher == "torchrun")
+    advice += "; torchrun has started this process, and starts no MPI";
+  if (geteuid() == 0)
+    advice += "; of root mpirun wants --allow-run-as-root";
+  if (grid.ranks() > std::thread::hardware_concurrency())
+    advice += "; for more ranks than processors it wants --oversubscribe";
+  return advice;
+}
+
 static Status wrongNumber(const std::string &launcher, int64_t ranks,
                           const Grid &grid) {
+  const bool isMpi = launcher == "MPI";
   return invalid(launcher + " started " + std::to_string(ranks) +
                  (ranks == 1 ? " process" : " processes") +
                  ", expected one for each of the " +
                  std::to_string(grid.ranks()) + " ranks of the grid (" +
-                 (launcher == "MPI" ? "mpirun -n " : "") +
-                 std::to_string(grid.ranks()) + ")");
+                 (isMpi ? "mpirun -n " : "") + std::to_string(grid.ranks()) +
+                 ")" + (isMpi && ranks == 1 ? adviceOnMpirun(grid) : ""));
 }
 
 static Status createMpi(const Grid &grid, const fsdprtOptions &options,

@@ -9,7 +9,10 @@
 #include "TestWorld.h"
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <fstream>
+#include <unistd.h>
 
 using namespace fsdprt::test;
 
@@ -50,7 +53,14 @@ TEST(Create, RefusesOptionsThatMeanNothing) {
             "axis 1 of the grid has 0 ranks, expected a grid of 1 to 65536");
   options.gridAxes = 1;
   options.timeoutSeconds = -1;
-  EXPECT_EQ(whyNotCreated(options), "the timeout is negative or not a number");
+  EXPECT_EQ(whyNotCreated(options),
+            "the timeout is -1 s, expected 0 to 1000000000");
+  options.timeoutSeconds = 1e10; // a clock would overflow
+  EXPECT_EQ(whyNotCreated(options),
+            "the timeout is 1e+10 s, expected 0 to 1000000000");
+  options.timeoutSeconds = std::nan("");
+  EXPECT_EQ(whyNotCreated(options),
+            "the timeout is nan s, expected 0 to 1000000000");
 }
 
 TEST(Create, CutsMessageToItsBuffer) {
@@ -87,6 +97,86 @@ TEST(Buffers, AreAlignedAndCounted) {
   EXPECT_EQ(statistics(context).peakBytes, 28 + (20 << 20));
   // What is left dies with the context; a leak checker sees it otherwise.
 }
+
+/// Writes a byte to a new buffer, frees it, and returns what a next one of
+/// `bytes` has there: the same byte if it is the same memory.
+static char afterFree(fsdprtContext *context, int64_t bytes) {
+  void *data;
+  EXPECT_EQ(fsdprtAlloc(context, bytes, &data), FSDPRT_SUCCESS);
+  static_cast<char *>(data)[bytes / 2] = 42;
+  EXPECT_EQ(fsdprtFree(context, data), FSDPRT_SUCCESS);
+  EXPECT_EQ(fsdprtAlloc(context, bytes, &data), FSDPRT_SUCCESS);
+  char found = static_cast<char *>(data)[bytes / 2];
+  EXPECT_EQ(fsdprtFree(context, data), FSDPRT_SUCCESS);
+  return found;
+}
+
+TEST(Buffers, LargeOnesAreKeptForTheNext) {
+  TestWorld world({1});
+  fsdprtContext *context = world[0];
+  constexpr int64_t bytes = 32 << 20;
+  EXPECT_EQ(afterFree(context, bytes), 42);
+  EXPECT_EQ(afterFree(context, 3 * bytes), 42);
+  // What is kept is nobody's.
+  EXPECT_EQ(statistics(context).liveBytes, 0);
+  EXPECT_EQ(statistics(context).liveBuffers, 0);
+  EXPECT_EQ(statistics(context).peakBytes, 3 * bytes);
+}
+
+TEST(Buffers, KeptOnesDoNotServeMuchSmallerOnes) {
+  TestWorld world({1});
+  fsdprtContext *context = world[0];
+  constexpr int64_t bytes = 32 << 20;
+  void *large, *small, *next;
+  ASSERT_EQ(fsdprtAlloc(context, bytes, &large), FSDPRT_SUCCESS);
+  ASSERT_EQ(fsdprtFree(context, large), FSDPRT_SUCCESS);
+  ASSERT_EQ(fsdprtAlloc(context, bytes / 2, &small), FSDPRT_SUCCESS);
+  ASSERT_EQ(fsdprtAlloc(context, bytes - 100, &next), FSDPRT_SUCCESS);
+  EXPECT_NE(small, large);
+  EXPECT_EQ(next, large);
+  EXPECT_EQ(statistics(context).liveBytes, bytes / 2 + bytes - 100);
+}
+
+#if defined(__linux__)
+/// Bytes of this process that are in memory.
+static int64_t residentBytes() {
+  int64_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+/// No more is kept than was in use at once, and nothing beyond the context.
+TEST(Buffers, KeptOnesAreBounded) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizer keeps freed memory itself";
+#endif
+  constexpr int64_t bytes = 64 << 20;
+  const int64_t before = residentBytes();
+  {
+    TestWorld world({1});
+    for (int64_t size = bytes; size > bytes / 2; size -= 4 << 20) {
+      // In steps that no kept one fits.
+      void *data;
+      ASSERT_EQ(fsdprtAlloc(world[0], size, &data), FSDPRT_SUCCESS);
+      std::memset(data, 1, size);
+      ASSERT_EQ(fsdprtFree(world[0], data), FSDPRT_SUCCESS);
+      EXPECT_LT(residentBytes() - before, 2 * bytes + (16 << 20));
+    }
+    EXPECT_GT(residentBytes() - before, bytes / 2);
+  }
+  EXPECT_LT(residentBytes() - before, 16 << 20);
+}
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+TEST(Buffers, UseOfAKeptOneIsSeen) {
+  TestWorld world({1});
+  void *data;
+  ASSERT_EQ(fsdprtAlloc(world[0], 32 << 20, &data), FSDPRT_SUCCESS);
+  ASSERT_EQ(fsdprtFree(world[0], data), FSDPRT_SUCCESS);
+  EXPECT_DEATH(*static_cast<volatile char *>(data) = 1, "use-after-poison");
+}
+#endif
 
 TEST(Buffers, NegativeSizeIsRefusedAndTheFailureIsKept) {
   TestWorld world({2});
