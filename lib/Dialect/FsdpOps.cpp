@@ -267,6 +267,8 @@ LogicalResult UnitOp::verifyRegions() {
       return (emitOpError() << name() << " may hold fsdp.param ops only")
                  .attachNote(op.getLoc())
              << "but holds '" << op.getName() << "'";
+  if (getSymName().empty())
+    return emitOpError("has no name");
   if (getParams().empty())
     return emitOpError() << name() << " has no parameter";
   // C3
@@ -335,6 +337,8 @@ RankedTensorType ParamOp::getShardType(int64_t ranks, Type elementType) {
 LogicalResult ParamOp::verify() {
   auto name = [&] { return "parameter '" + getSymName().str() + "'"; };
   RankedTensorType type = getFullType();
+  if (getSymName().empty())
+    return emitOpError("has no name, which files and messages need");
   // C1
   if (type.getRank() == 0)
     return emitOpError() << name() << " has rank 0, expected rank 1 or more: "

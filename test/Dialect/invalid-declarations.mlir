@@ -540,3 +540,19 @@ module attributes {fsdp.plan_hash = 1} {}
 
 // expected-error @below {{is not a module, but has 'fsdp.plan_hash'}}
 func.func private @f() attributes {fsdp.plan_hash = "0123456789abcdef"}
+
+// -----
+
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  // expected-error @below {{has no name, which files and messages need}}
+  fsdp.param @"" : tensor<4xf32>
+}
+
+// -----
+
+shard.grid @dp(shape = 4)
+// expected-error @below {{has no name}}
+fsdp.unit @"" on @dp {
+  fsdp.param @w : tensor<4xf32>
+}
