@@ -17,6 +17,10 @@ namespace mlir::fsdp {
 /// each pointer points to. `fileName` gives the include guard.
 std::string createHeader(ModuleOp module, StringRef fileName);
 
+/// Gives each entry whose symbol is no name of C a second one, under which the
+/// header declares it.
+void addNamesForC(ModuleOp module);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_TOOLS_FSDP_COMPILE_HEADER_H

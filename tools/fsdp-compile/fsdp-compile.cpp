@@ -113,6 +113,16 @@ static bool hasDeclaredOps(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// Adds what follows from the target. The CPU's collectives read and write
+/// buckets of their own, so a bucket of a whole layer would be most of the
+/// memory at the peak; smaller ones take no longer.
+static void addDefaults(FsdpOptimizeOptions &optimize, const Options &options) {
+  constexpr int64_t kMaxBytes = int64_t(256) << 20;
+  if (options.target == Target::Cpu && optimize.policy.empty() &&
+      optimize.maxBytes.empty() && optimize.maxElements.empty())
+    optimize.maxBytes = ArrayRef(kMaxBytes);
+}
+
 /// The CUDA toolkit, if its assembler and bundler are there: where PATH, the
 /// usual variables or the usual folder say.
 static std::string findToolkit() {
@@ -166,6 +176,7 @@ static LogicalResult lower(ModuleOp module, const Options &options,
 /// The bytes of the artefact, or of the object that it is made of.
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 createArtefact(ModuleOp module, const Options &options, StringRef toolPath) {
+  addNamesForC(module);
   auto object = createObject(module, options.cpu, options.codegenLevel);
   if (!object)
     return object.takeError();
@@ -229,6 +240,8 @@ int main(int argc, char **argv) {
                 options.optimize + "'");
   if (optimize.optLevel != options.optLevel)
     return fail("--optimize: the level is --opt-level's");
+
+  addDefaults(optimize, options);
 
   if (options.noVerifyCollectives)
     optimize.verifyCollectives = false;
