@@ -32,6 +32,8 @@
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::fsdp {
@@ -58,12 +60,6 @@ static bool isPlainInput(Type type) {
   return isPlainTensor(type) || isPlainDtype(type) || type.isIndex();
 }
 
-static bool isEntry(func::FuncOp function) {
-  return function.isPublic() && !function.isExternal() &&
-         llvm::all_of(function.getArgumentTypes(), isPlainInput) &&
-         llvm::all_of(function.getResultTypes(), isPlainTensor);
-}
-
 /// The attributes of an argument or result that name a parameter, and the roles
 /// that they give it.
 static constexpr struct {
@@ -75,13 +71,102 @@ static constexpr struct {
     {FsdpDialect::getFullGradAttrName(), "full_grad"},
 };
 
+/// True if an argument or result of the function says what it is: then whoever
+/// wrote it wants an entry.
+static bool isMarked(func::FuncOp function) {
+  auto isMark = [](DictionaryAttr attributes) {
+    return attributes &&
+           (attributes.contains(FsdpDialect::getUniformAttrName()) ||
+            llvm::any_of(roles, [&](auto &role) {
+              return attributes.contains(role.attribute);
+            }));
+  };
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (isMark(function.getArgAttrDict(i)))
+      return true;
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    if (isMark(function.getResultAttrDict(i)))
+      return true;
+  return false;
+}
+
+/// Calls `report(place, type, expected)` for the first argument or result of a
+/// type that no launcher can pass.
+static LogicalResult
+checkTypes(func::FuncOp function,
+           function_ref<LogicalResult(const Twine &, Type, StringRef)> report) {
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (!isPlainInput(type))
+      return report("argument " + Twine(i), type, "a scalar or a tensor");
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    if (!isPlainTensor(type))
+      return report("result " + Twine(i), type, "a tensor");
+  return success();
+}
+
+/// The public functions that a launcher can call. One that it cannot call is
+/// an error if it is marked, else a warning: a library has public functions of
+/// other kinds, too.
+static FailureOr<SmallVector<func::FuncOp>> collectEntries(ModuleOp module) {
+  SmallVector<func::FuncOp> entries;
+  bool isInvalid = false;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function.isPublic() || function.isExternal())
+      continue;
+    auto report = [&](const Twine &place, Type type, StringRef expected) {
+      bool isError = isMarked(function);
+      isInvalid |= isError;
+      InFlightDiagnostic diag =
+          isError ? function.emitError() : function.emitWarning();
+      diag << "function '" << function.getSymName()
+           << "' cannot be an entry: " << place << " is " << type
+           << ", expected " << expected
+           << " of static shape, of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, i1, "
+              "i8, i16, i32 or i64";
+      diag.attachNote() << "make the function private if no launcher calls it";
+      return failure();
+    };
+    if (succeeded(checkTypes(function, report)))
+      entries.push_back(function);
+  }
+  if (isInvalid)
+    return failure();
+  return entries;
+}
+
 namespace {
 /// What the manifest says about one argument or result.
 struct TensorEntry {
   StringRef role = "value";
-  std::string name;
-  Type type;     ///< a tensor, or, of an input, a scalar
-  ParamOp param; ///< null for an ordinary value
+  std::string name; ///< of the tensor in files, reports and fills
+  Type type;        ///< a tensor, or, of an input, a scalar
+  ParamOp param;    ///< null for an ordinary value
+  bool isUniform = false;
+
+  bool isGradient() const { return param && role.ends_with("grad"); }
+};
+
+/// Gives tensors their names: a parameter its own, its gradient NAME.grad,
+/// other values argN and resultN. No name stands for two things: what would
+/// have one that is taken is NAME#1, NAME#2 and so on.
+class TensorNames {
+public:
+  explicit TensorNames(ModuleOp module);
+
+  /// Names the arguments or the results of an entry. As arguments the shard of
+  /// a parameter and the full one share a name, as they are one tensor.
+  void assign(MutableArrayRef<TensorEntry> tensors, bool areArguments) const;
+
+private:
+  /// The names that are taken, with the last number that each was given.
+  using Taken = llvm::StringMap<int64_t>;
+
+  /// NAME#1, NAME#2 and so on, whichever is free.
+  std::string number(StringRef name, Taken &taken) const;
+  std::string getFree(StringRef name, Taken &taken) const;
+
+  llvm::StringSet<> reserved;             ///< of parameters and their gradients
+  llvm::StringMap<std::string> gradients; ///< by parameter
 };
 
 /// Collects what the manifest says, then writes it.
@@ -110,6 +195,67 @@ private:
   Plan plan;
 };
 } // namespace
+
+std::string TensorNames::number(StringRef name, Taken &taken) const {
+  while (true) {
+    std::string numbered = (name + "#" + Twine(++taken[name])).str();
+    if (!reserved.contains(numbered) && taken.try_emplace(numbered, 0).second)
+      return numbered;
+  }
+}
+
+std::string TensorNames::getFree(StringRef name, Taken &taken) const {
+  return taken.try_emplace(name, 0).second ? name.str() : number(name, taken);
+}
+
+TensorNames::TensorNames(ModuleOp module) {
+  SmallVector<StringRef> params;
+  for (auto unit : module.getOps<UnitOp>())
+    for (ParamOp param : unit.getParams())
+      params.push_back(param.getSymName());
+  reserved.insert_range(params);
+  // A parameter may have the name of another one's gradient. That one is called
+  // the same in each entry, because what one writes another one reads.
+  Taken taken;
+  for (StringRef param : params) {
+    std::string name = (param + ".grad").str();
+    gradients[param] = reserved.contains(name) ? number(name, taken) : name;
+  }
+  for (const auto &gradient : gradients)
+    reserved.insert(gradient.second);
+}
+
+void TensorNames::assign(MutableArrayRef<TensorEntry> tensors,
+                         bool areArguments) const {
+  Taken taken;
+  struct Named {
+    SmallVector<std::string> names;
+    unsigned shards = 0, fulls = 0;
+  };
+  llvm::StringMap<Named> params;
+  // First come those whose names are fixed, so that they get them.
+  for (TensorEntry &tensor : tensors) {
+    if (!tensor.param || tensor.isGradient())
+      continue;
+    StringRef name = tensor.param.getSymName();
+    Named &named = params[name];
+    unsigned &met = tensor.role == "shard" ? named.shards : named.fulls;
+    unsigned index = areArguments ? met++ : named.names.size();
+    if (index == named.names.size())
+      named.names.push_back(getFree(name, taken));
+    tensor.name = named.names[index];
+  }
+  for (TensorEntry &tensor : tensors) {
+    if (tensor.isGradient()) {
+      StringRef param = tensor.param.getSymName();
+      tensor.name = gradients.find(param)->second;
+      if (!taken.try_emplace(tensor.name, 0).second)
+        tensor.name = number((param + ".grad").str(), taken);
+    } else if (!tensor.param && reserved.contains(tensor.name)) {
+      tensor.name = number(tensor.name, taken);
+    }
+  }
+}
 
 /// The ranks are those of the one grid that the units stand on, or, in a module
 /// without units, of the one grid that there is.
@@ -173,6 +319,8 @@ LogicalResult Manifest::collectTensor(func::FuncOp entry, const Twine &place,
   TensorEntry tensor;
   tensor.name = ordinaryName.str();
   tensor.type = type;
+  bool isUniform =
+      attributes && attributes.contains(FsdpDialect::getUniformAttrName());
   for (auto [attribute, role] : roles) {
     auto name = attributes ? attributes.getAs<SymbolRefAttr>(attribute)
                            : SymbolRefAttr();
@@ -200,8 +348,13 @@ LogicalResult Manifest::collectTensor(func::FuncOp entry, const Twine &place,
              << RankedTensorType::get(shape, getElementTypeOrSelf(type))
              << ", but it is " << type;
     tensor.role = role;
-    tensor.name = tensor.param.getSymName().str();
+    if (isShard && isUniform && group->shardSize() != 1)
+      return entry.emitOpError("says that ")
+             << place << " is the " << role << " of " << name << " and "
+             << FsdpDialect::getUniformAttrName() << ", but each of "
+             << group->shardSize() << " ranks has another shard";
   }
+  tensor.isUniform = isUniform;
   tensors.push_back(std::move(tensor));
   return success();
 }
@@ -213,6 +366,7 @@ LogicalResult Manifest::collect(ArrayRef<func::FuncOp> functions) {
   if (failed(found))
     return failure();
   plan = std::move(*found);
+  TensorNames names(module);
   for (func::FuncOp function : functions) {
     Entry entry;
     entry.name = function.getSymName().str();
@@ -226,6 +380,8 @@ LogicalResult Manifest::collect(ArrayRef<func::FuncOp> functions) {
                                "result" + Twine(i), type,
                                function.getResultAttrDict(i), entry.results)))
         return failure();
+    names.assign(entry.arguments, /*areArguments=*/true);
+    names.assign(entry.results, /*areArguments=*/false);
     entries.push_back(std::move(entry));
   }
   return success();
@@ -245,6 +401,7 @@ static void writeTensors(llvm::json::OStream &json, StringRef key,
         json.attribute("name", tensor.name);
         json.attribute("role", tensor.role);
         if (ParamOp param = tensor.param) {
+          json.attribute("param", param.getSymName());
           json.attribute("unit", param.getUnit().getSymName());
           Type full = RankedTensorType::get(param.getFullType().getShape(),
                                             getElementTypeOrSelf(tensor.type));
@@ -252,6 +409,8 @@ static void writeTensors(llvm::json::OStream &json, StringRef key,
           json.attribute("shard_dim", param.getShardDimension());
         }
         json.attribute("type", print(tensor.type));
+        if (tensor.isUniform)
+          json.attribute("uniform", true);
       });
   });
 }
@@ -333,12 +492,13 @@ void DeclareEntriesPass::runOnOperation() {
           << name << "', which belongs to the artefact";
       return signalPassFailure();
     }
-  SmallVector<func::FuncOp> entries(
-      llvm::make_filter_range(module.getOps<func::FuncOp>(), isEntry));
-  Manifest manifest(module);
-  if (failed(manifest.collect(entries)))
+  FailureOr<SmallVector<func::FuncOp>> entries = collectEntries(module);
+  if (failed(entries))
     return signalPassFailure();
-  llvm::for_each(entries, declareEntry);
+  Manifest manifest(module);
+  if (failed(manifest.collect(*entries)))
+    return signalPassFailure();
+  llvm::for_each(*entries, declareEntry);
 
   std::string text = manifest.write(target);
   text.push_back('\0');

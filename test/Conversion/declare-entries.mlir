@@ -24,12 +24,16 @@ func.func @scalar(%x: index {fsdp.uniform}, %y: i1) {
 
 // CHECK-LABEL: func.func @negative_scalar_result(
 // CHECK-NOT:     fsdp.entry
+// expected-note @below {{make the function private if no launcher calls it}}
+// expected-warning @below {{function 'negative_scalar_result' cannot be an entry: result 0 is 'index', expected a tensor of static shape, of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, i1, i8, i16, i32 or i64}}
 func.func @negative_scalar_result(%x: index) -> index {
   return %x : index
 }
 
 // CHECK-LABEL: func.func @negative_dynamic(
 // CHECK-NOT:     fsdp.entry
+// expected-note @below {{make the function private if no launcher calls it}}
+// expected-warning @below {{function 'negative_dynamic' cannot be an entry: argument 0 is 'tensor<?xf32>', expected a scalar or a tensor of static shape}}
 func.func @negative_dynamic(%x: tensor<?xf32>) {
   return
 }
@@ -40,16 +44,16 @@ func.func private @negative_private(%x: tensor<3xf32>) {
   return
 }
 
-// CHECK: llvm.mlir.global external constant @fsdprt_artefact_abi(1 : i32)
+// CHECK: llvm.mlir.global external constant @fsdprt_artefact_abi(2 : i32)
 // CHECK: llvm.mlir.global external constant @fsdprt_artefact_manifest("
-// CHECK-SAME: {\22abi\22:1,\22target\22:\22cpu\22,\22ranks\22:8,\22grid\22:[2,4],\22plan_hash\22:\22{{[0-9a-f]+}}\22,
+// CHECK-SAME: {\22abi\22:2,\22target\22:\22cpu\22,\22ranks\22:8,\22grid\22:[2,4],\22plan_hash\22:\22{{[0-9a-f]+}}\22,
 // CHECK-SAME: \22units\22:[{\22name\22:\22u\22,\22shard_axes\22:[1],\22replicate_axes\22:[0]}],
 // CHECK-SAME: \22entries\22:[{\22name\22:\22entry\22,
-// CHECK-SAME: \22args\22:[{\22name\22:\22w\22,\22role\22:\22shard\22,\22unit\22:\22u\22,\22full_type\22:\22tensor<3x8xf32>\22,\22shard_dim\22:1,\22type\22:\22tensor<3x2xf32>\22},
+// CHECK-SAME: \22args\22:[{\22name\22:\22w\22,\22role\22:\22shard\22,\22param\22:\22w\22,\22unit\22:\22u\22,\22full_type\22:\22tensor<3x8xf32>\22,\22shard_dim\22:1,\22type\22:\22tensor<3x2xf32>\22},
 // CHECK-SAME: {\22name\22:\22arg1\22,\22role\22:\22value\22,\22type\22:\22tensor<7xi32>\22}],
-// CHECK-SAME: \22results\22:[{\22name\22:\22w\22,\22role\22:\22full\22,\22unit\22:\22u\22,\22full_type\22:\22tensor<3x8xbf16>\22,\22shard_dim\22:1,\22type\22:\22tensor<3x8xbf16>\22},
+// CHECK-SAME: \22results\22:[{\22name\22:\22w\22,\22role\22:\22full\22,\22param\22:\22w\22,\22unit\22:\22u\22,\22full_type\22:\22tensor<3x8xbf16>\22,\22shard_dim\22:1,\22type\22:\22tensor<3x8xbf16>\22},
 // CHECK-SAME: {\22name\22:\22result1\22,\22role\22:\22value\22,\22type\22:\22tensor<7xi32>\22}]},
-// CHECK-SAME: {\22name\22:\22scalar\22,\22args\22:[{\22name\22:\22arg0\22,\22role\22:\22value\22,\22type\22:\22index\22},
+// CHECK-SAME: {\22name\22:\22scalar\22,\22args\22:[{\22name\22:\22arg0\22,\22role\22:\22value\22,\22type\22:\22index\22,\22uniform\22:true},
 // CHECK-SAME: {\22name\22:\22arg1\22,\22role\22:\22value\22,\22type\22:\22i1\22}],\22results\22:[]}],
 // CHECK-SAME: \22buckets\22:[{
 // CHECK-SAME: \22name\22:\22b\22
@@ -77,7 +81,7 @@ shard.grid @b(shape = 2x2)
 fsdp.unit @u on @a {
   fsdp.param @w : tensor<3x8xf32>
 }
-func.func @negative_index_on_another_grid() -> index {
+func.func private @negative_index_on_another_grid() -> index {
   // expected-error @below {{is for ranks in a grid of 2x2, but the module has another grid: expected one}}
   %i = shard.process_multi_index on @b axes = [1] : index
   return %i : index
@@ -109,5 +113,78 @@ func.func @negative_unknown(%w: tensor<2x3xf32>) -> (tensor<2x3xf32> {fsdp.shard
 
 // expected-error @below {{has the name 'fsdprt_artefact_manifest', which belongs to the artefact}}
 func.func @fsdprt_artefact_manifest() {
+  return
+}
+
+// -----
+
+// No tensor of an entry has the name of another. A parameter keeps its own; as an
+// argument it is one tensor, in shards or full.
+shard.grid @a(shape = 2)
+fsdp.unit @u on @a {
+  fsdp.param @x : tensor<4xf32>
+  fsdp.param @x.grad : tensor<4xf32>
+  fsdp.param @arg7 : tensor<4xf32>
+  fsdp.param @"w#1" : tensor<4xf32>
+  fsdp.param @w : tensor<4xf32>
+}
+// CHECK-LABEL: func.func @names(
+func.func @names(%0: tensor<4xf32> {fsdp.full_grad = @u::@x}, %1: tensor<4xf32> {fsdp.full_grad = @u::@x},
+                 %2: tensor<2xf32> {fsdp.shard = @u::@x.grad}, %3: tensor<2xf32> {fsdp.shard_grad = @u::@x.grad},
+                 %4: tensor<2xf32> {fsdp.shard = @u::@w}, %5: tensor<4xf32> {fsdp.full = @u::@w},
+                 %6: tensor<2xf32> {fsdp.shard = @u::@w}, %7: tensor<4xf32>, %8: tensor<4xf32>)
+    -> (tensor<2xf32> {fsdp.shard = @u::@w}, tensor<4xf32> {fsdp.full = @u::@w}, tensor<2xf32> {fsdp.shard_grad = @u::@x}) {
+  return %4, %5, %2 : tensor<2xf32>, tensor<4xf32>, tensor<2xf32>
+}
+// CHECK:      \22args\22:[{\22name\22:\22x.grad#1\22,\22role\22:\22full_grad\22,\22param\22:\22x\22
+// CHECK-SAME: {\22name\22:\22x.grad#2\22,\22role\22:\22full_grad\22,\22param\22:\22x\22
+// CHECK-SAME: {\22name\22:\22x.grad\22,\22role\22:\22shard\22,\22param\22:\22x.grad\22
+// CHECK-SAME: {\22name\22:\22x.grad.grad\22,\22role\22:\22shard_grad\22,\22param\22:\22x.grad\22
+// CHECK-SAME: {\22name\22:\22w\22,\22role\22:\22shard\22
+// CHECK-SAME: {\22name\22:\22w\22,\22role\22:\22full\22
+// CHECK-SAME: {\22name\22:\22w#2\22,\22role\22:\22shard\22
+// CHECK-SAME: {\22name\22:\22arg7#1\22,\22role\22:\22value\22
+// CHECK-SAME: {\22name\22:\22arg8\22,\22role\22:\22value\22
+// CHECK-SAME: \22results\22:[{\22name\22:\22w\22,\22role\22:\22shard\22
+// CHECK-SAME: {\22name\22:\22w#2\22,\22role\22:\22full\22
+// CHECK-SAME: {\22name\22:\22x.grad#1\22,\22role\22:\22shard_grad\22
+
+// -----
+
+shard.grid @a(shape = 4)
+fsdp.unit @u on @a {
+  fsdp.param @w : tensor<8x3xf32>
+}
+// expected-note @below {{make the function private if no launcher calls it}}
+// expected-error @below {{function 'negative_marked' cannot be an entry: argument 1 is 'tensor<4xindex>', expected a scalar or a tensor of static shape}}
+func.func @negative_marked(%w: tensor<2x3xf32> {fsdp.shard = @u::@w}, %i: tensor<4xindex>) {
+  return
+}
+// expected-note @below {{make the function private if no launcher calls it}}
+// expected-error @below {{function 'negative_marked_result' cannot be an entry: result 1 is 'f32', expected a tensor of static shape}}
+func.func @negative_marked_result(%w: tensor<2x3xf32>, %x: f32) -> (tensor<2x3xf32> {fsdp.shard = @u::@w}, f32) {
+  return %w, %x : tensor<2x3xf32>, f32
+}
+// expected-note @below {{make the function private if no launcher calls it}}
+// expected-error @below {{function 'negative_uniform' cannot be an entry: argument 0 is 'i5'}}
+func.func @negative_uniform(%x: i5 {fsdp.uniform}) {
+  return
+}
+
+// -----
+
+// Shards differ between ranks, whatever is promised; not if one rank has all.
+shard.grid @a(shape = 2x1)
+fsdp.unit @u on @a shard_axes [0] {
+  fsdp.param @w : tensor<8x3xf32>
+}
+fsdp.unit @v on @a shard_axes [1] {
+  fsdp.param @x : tensor<8x3xf32>
+}
+func.func @uniform_shard_of_one_rank(%x: tensor<8x3xf32> {fsdp.shard = @v::@x, fsdp.uniform}) {
+  return
+}
+// expected-error @below {{says that argument 0 is the shard of @u::@w and fsdp.uniform, but each of 2 ranks has another shard}}
+func.func @negative_uniform_shard(%w: tensor<4x3xf32> {fsdp.shard = @u::@w, fsdp.uniform}) {
   return
 }

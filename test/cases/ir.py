@@ -29,12 +29,19 @@ class Value:
 
 
 def tensor_names(values, kind):
-    """The names of `arg` or `result` values in fsdp-run's files."""
+    """The names of `arg` or `result` values in fsdp-run's files. What would have
+    the name of another one is numbered; a parameter that is an argument has one
+    name in shards and full."""
     suffix = {"fsdp.shard_grad": ".grad", "fsdp.full_grad": ".grad"}
-    return [
-        v.name + suffix.get(v.role, "") if v.role else f"{kind}{i}"
-        for i, v in enumerate(values)
-    ]
+    names, counts = [], {}
+    for i, v in enumerate(values):
+        name = v.name + suffix.get(v.role, "") if v.role else f"{kind}{i}"
+        shared = kind == "arg" and v.role in ("fsdp.shard", "fsdp.full")
+        key = (name, v.role if shared else None)
+        counts[key] = counts.get(key, 0) + 1
+        number = counts[key] - 1
+        names.append(f"{name}#{number}" if number else name)
+    return names
 
 
 def function(name, args, results, body):

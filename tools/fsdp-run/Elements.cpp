@@ -76,7 +76,8 @@ static void fillWith(uint64_t key, int64_t begin, int64_t count, void *data,
 void mlir::fsdp::fill(const Dtype &dtype, uint64_t key, int64_t begin,
                       int64_t count, void *data) {
   if (dtype.kind == Dtype::Integer) {
-    auto integer = [](uint64_t h) { return h % 100; };
+    const uint64_t values = std::strcmp(dtype.name, "i1") == 0 ? 2 : 100;
+    auto integer = [values](uint64_t h) { return h % values; };
     switch (dtype.bytes) {
     case 1:
       return fillWith<uint8_t>(key, begin, count, data, integer);
@@ -240,26 +241,26 @@ void Summary::add(const void *data, int64_t elements) {
   }
 }
 
+std::string Summary::number(double real, int64_t integer) const {
+  char text[32];
+  if (dtype.kind == Dtype::Integer)
+    std::snprintf(text, sizeof(text), "%lld", static_cast<long long>(integer));
+  else
+    std::snprintf(text, sizeof(text), "%.*g", dtype.bytes == 8 ? 17 : 9, real);
+  return text;
+}
+
+std::string Summary::minimum() const {
+  return numbers != 0 ? number(minFloat, minInteger) : nans ? "nan" : "none";
+}
+
 std::string Summary::text() const {
-  char text[128];
-  int length = std::snprintf(text, sizeof(text), "checksum=%016llx ",
-                             static_cast<unsigned long long>(hash));
-  char *rest = text + length;
-  size_t size = sizeof(text) - length;
-  if (numbers == 0) {
-    const char *nothing = nans ? "nan" : "none";
-    length = std::snprintf(rest, size, "min=%s max=%s", nothing, nothing);
-  } else if (dtype.kind == Dtype::Integer) {
-    length = std::snprintf(rest, size, "min=%lld max=%lld",
-                           static_cast<long long>(minInteger),
-                           static_cast<long long>(maxInteger));
-  } else {
-    int digits = dtype.bytes == 8 ? 17 : 9;
-    length = std::snprintf(rest, size, "min=%.*g max=%.*g", digits, minFloat,
-                           digits, maxFloat);
-  }
+  char checksum[32];
+  std::snprintf(checksum, sizeof(checksum), "checksum=%016llx ",
+                static_cast<unsigned long long>(hash));
+  std::string text = checksum + ("min=" + minimum()) + " max=" +
+                     (numbers != 0 ? number(maxFloat, maxInteger) : minimum());
   if (nans)
-    std::snprintf(rest + length, size - length, " nan=%lld",
-                  static_cast<long long>(nans));
+    text += " nan=" + std::to_string(nans);
   return text;
 }

@@ -24,8 +24,8 @@ uint64_t fnv1a64(const void *data, int64_t bytes,
                  uint64_t start = 0xCBF29CE484222325);
 
 /// Writes elements [begin, begin + count) of a tensor. With
-/// h = splitmix64(key ^ f), element f is h mod 100 for integers, else
-/// ((h >> 40) - 2^23) / 2^23, rounded to the dtype.
+/// h = splitmix64(key ^ f), element f is h mod 100 for integers (h mod 2 for
+/// i1), else ((h >> 40) - 2^23) / 2^23, rounded to the dtype.
 void fill(const Dtype &dtype, uint64_t key, int64_t begin, int64_t count,
           void *data);
 
@@ -47,7 +47,11 @@ public:
   /// part in the minimum and maximum.
   std::string text() const;
 
+  /// The smallest number.
+  std::string minimum() const;
+
 private:
+  std::string number(double real, int64_t integer) const;
   template <typename Storage, typename Decode>
   void addFloats(const void *data, int64_t elements, Decode decode);
   template <typename Storage>

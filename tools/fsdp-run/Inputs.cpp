@@ -64,16 +64,19 @@ Error Inputs::check(const SafetensorsReader &reader, const Value &value) const {
 }
 
 Expected<Inputs> Inputs::open(const Entry &entry, int64_t first, int64_t count,
-                              StringRef path, std::optional<uint64_t> seed,
+                              StringRef path, const MadeUp &madeUp,
                               std::vector<std::string> &notes) {
   Inputs inputs(entry);
-  inputs.seed = seed;
+  inputs.seed = madeUp.seed;
+  for (const Value &value : entry.arguments)
+    inputs.constants.push_back(madeUp.constants.find(value));
   if (path.empty()) {
-    if (!seed && !entry.arguments.empty())
-      return llvm::createStringError("argument '" + entry.arguments[0].name +
-                                     "' of entry '" + entry.name +
-                                     "' has no value: expected --in or --fill, "
-                                     "found neither");
+    for (auto [value, constant] : llvm::zip(entry.arguments, inputs.constants))
+      if (!madeUp.seed && constant.empty())
+        return llvm::createStringError("argument '" + value.name +
+                                       "' of entry '" + entry.name +
+                                       "' has no value: expected --in, --fill "
+                                       "or --set, found none");
     return inputs;
   }
   inputs.perRank = isPerRank(path);
@@ -83,9 +86,10 @@ Expected<Inputs> Inputs::open(const Entry &entry, int64_t first, int64_t count,
     if (!reader)
       return reader.takeError();
     inputs.readers.push_back(std::move(*reader));
-    for (const Value &value : entry.arguments)
-      if (Error error = inputs.check(inputs.readers.back(), value))
-        return error;
+    for (auto [value, constant] : llvm::zip(entry.arguments, inputs.constants))
+      if (constant.empty())
+        if (Error error = inputs.check(inputs.readers.back(), value))
+          return error;
   }
   llvm::StringSet<> known;
   for (const Value &value : entry.arguments)
@@ -142,25 +146,55 @@ Error Inputs::cut(const SafetensorsReader &reader, const Value &value,
   return Error::success();
 }
 
-void Inputs::fillValue(const Value &value, int64_t rank, char *data) const {
-  const Dtype &dtype = *value.type.dtype;
-  bool ofRank = value.role == Role::Value || value.role == Role::FullGrad;
-  uint64_t key = fillKey(*seed, value.name, ofRank ? rank : 0);
+/// Calls `write(begin, count, data)` for each run of elements of the full
+/// tensor that the rank holds; padding becomes zero.
+template <typename Write>
+static void writeRuns(const Value &value, int64_t rank, char *data,
+                      Write write) {
   if (!value.isShard())
-    return fill(dtype, key, 0, value.type.elements, data);
+    return write(0, value.type.elements, data);
+  const int64_t bytes = value.type.dtype->bytes;
   const ParamLayout &layout = *value.layout;
   const int64_t shard = value.unit->index(value.unit->shardAxes, rank);
   const int64_t valid = layout.validInner(shard);
   for (int64_t outer = 0; outer < layout.outer; ++outer) {
-    char *run = data + outer * layout.inner * dtype.bytes;
-    fill(dtype, key, outer * layout.line + shard * layout.inner, valid, run);
-    std::memset(run + valid * dtype.bytes, 0,
-                (layout.inner - valid) * dtype.bytes);
+    char *run = data + outer * layout.inner * bytes;
+    write(outer * layout.line + shard * layout.inner, valid, run);
+    std::memset(run + valid * bytes, 0, (layout.inner - valid) * bytes);
   }
+}
+
+void Inputs::fillValue(const Value &value, int64_t rank, char *data) const {
+  const Dtype &dtype = *value.type.dtype;
+  // A number that is promised to be the same on all ranks is likely to count
+  // iterations or to choose an element: the smallest that does something.
+  if (value.isUniform && dtype.kind == Dtype::Integer) {
+    std::string one(dtype.bytes, 0);
+    one[0] = 1; // little endian
+    return setValue(value, rank, one, data);
+  }
+  bool ofRank = !value.isUniform &&
+                (value.role == Role::Value || value.role == Role::FullGrad);
+  uint64_t key = fillKey(*seed, value.name, ofRank ? rank : 0);
+  writeRuns(value, rank, data, [&](int64_t begin, int64_t count, char *run) {
+    fill(dtype, key, begin, count, run);
+  });
+}
+
+void Inputs::setValue(const Value &value, int64_t rank, StringRef element,
+                      char *data) const {
+  writeRuns(value, rank, data, [&](int64_t, int64_t count, char *run) {
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(run + i * element.size(), element.data(), element.size());
+  });
 }
 
 Error Inputs::load(int64_t rank, size_t index, void *data) const {
   const Value &value = entry.arguments[index];
+  if (!constants[index].empty()) {
+    setValue(value, rank, constants[index], static_cast<char *>(data));
+    return Error::success();
+  }
   const SafetensorsReader *reader =
       readers.empty() ? nullptr : &readers[perRank ? rank - first : 0];
   const SafetensorsReader::Tensor *tensor =

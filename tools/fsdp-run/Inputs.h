@@ -9,6 +9,7 @@
 #ifndef FSDP_TOOLS_FSDP_RUN_INPUTS_H
 #define FSDP_TOOLS_FSDP_RUN_INPUTS_H
 
+#include "Constants.h"
 #include "Manifest.h"
 #include "Safetensors.h"
 
@@ -28,6 +29,12 @@ std::string pathOfRank(llvm::StringRef path, int64_t rank);
 /// tensors, in place of one file with full tensors.
 bool isPerRank(llvm::StringRef path);
 
+/// What arguments hold that no file has.
+struct MadeUp {
+  Constants constants;          ///< these win over files
+  std::optional<uint64_t> seed; ///< of what is left
+};
+
 /// Where the arguments of an entry come from. Full tensors are cut into shards
 /// while they are read; no full tensor is ever held for that.
 class Inputs {
@@ -37,7 +44,7 @@ public:
   /// receives what is worth a word and no error.
   static llvm::Expected<Inputs> open(const Entry &entry, int64_t first,
                                      int64_t count, llvm::StringRef path,
-                                     std::optional<uint64_t> seed,
+                                     const MadeUp &madeUp,
                                      std::vector<std::string> &notes);
 
   /// Writes what `rank` gets for argument `index` to `data`. From any thread.
@@ -49,11 +56,14 @@ private:
   llvm::Error cut(const SafetensorsReader &reader, const Value &value,
                   int64_t shard, char *data) const;
   void fillValue(const Value &value, int64_t rank, char *data) const;
+  void setValue(const Value &value, int64_t rank, llvm::StringRef element,
+                char *data) const;
 
   const Entry &entry;
   bool perRank = false;
   int64_t first = 0;                      ///< rank of the first reader
   std::vector<SafetensorsReader> readers; ///< one, or one per rank
+  std::vector<std::string> constants;     ///< by argument; empty: none
   std::optional<uint64_t> seed;
 };
 

@@ -121,11 +121,14 @@ parseUnit(const llvm::json::Object &object, const std::vector<int64_t> &grid) {
   return unit;
 }
 
-/// `ordinary` is the file name of a value that belongs to no parameter.
 static Expected<Value> parseValue(const llvm::json::Object &object,
-                                  const Manifest &manifest,
-                                  const Twine &ordinary) {
+                                  const Manifest &manifest) {
   Value value;
+  auto name = getString(object, "name");
+  if (!name)
+    return name.takeError();
+  value.name = *name;
+  value.isUniform = object.getBoolean("uniform").value_or(false);
   auto role = getString(object, "role");
   if (!role)
     return role.takeError();
@@ -139,7 +142,6 @@ static Expected<Value> parseValue(const llvm::json::Object &object,
   if (!known)
     return invalid("unknown role '" + *role + "'");
   value.role = *known;
-  value.name = ordinary.str();
 
   auto getType = [&](StringRef key) -> Expected<TensorType> {
     auto text = getString(object, key);
@@ -151,11 +153,6 @@ static Expected<Value> parseValue(const llvm::json::Object &object,
                    "' is not supported");
   };
   if (value.role != Role::Value) {
-    auto name = getString(object, "name");
-    if (!name)
-      return name.takeError();
-    bool isGrad = value.role == Role::FullGrad || value.role == Role::ShardGrad;
-    value.name = *name + (isGrad ? ".grad" : "");
     auto unit = getString(object, "unit");
     if (!unit)
       return unit.takeError();
@@ -198,13 +195,11 @@ static Expected<Entry> parseEntry(const llvm::json::Object &object,
   if (!name)
     return name.takeError();
   entry.name = *name;
-  for (auto [key, ordinary, values] :
-       {std::tuple("args", "arg", &entry.arguments),
-        std::tuple("results", "result", &entry.results)}) {
+  for (auto [key, values] : {std::pair("args", &entry.arguments),
+                             std::pair("results", &entry.results)}) {
     Error error =
         forEach(object, key, [&](const llvm::json::Object &o) -> Error {
-          auto value =
-              parseValue(o, manifest, ordinary + Twine(values->size()));
+          auto value = parseValue(o, manifest);
           if (!value)
             return value.takeError();
           values->push_back(std::move(*value));

@@ -43,9 +43,10 @@ struct Unit {
 struct Value {
   std::string name; ///< of its tensor in files
   Role role = Role::Value;
-  const Unit *unit = nullptr;        ///< null for Role::Value
-  TensorType type;                   ///< what a rank holds
-  TensorType fullType;               ///< of a shard; `type` otherwise
+  bool isUniform = false;     ///< an argument that is the same on all ranks
+  const Unit *unit = nullptr; ///< null for Role::Value
+  TensorType type;            ///< what a rank holds
+  TensorType fullType;        ///< of a shard; `type` otherwise
   std::optional<ParamLayout> layout; ///< of a shard
 
   bool isShard() const {

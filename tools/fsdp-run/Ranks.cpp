@@ -21,10 +21,13 @@
 
 #include "Ranks.h"
 
+#include "Elements.h"
+
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -89,11 +92,15 @@ private:
   bool cancelled = false;
 };
 
+/// The value of an argument, or a checksum if it has more than eight bytes.
+using Word = std::array<char, 8>;
+
 /// What one rank has and has come to.
 struct Rank {
   fsdprtContext *context = nullptr;
   std::vector<void *> arguments, results; ///< on the rank's device
-  int64_t started = 0;                    ///< when it knew of all ranks' start
+  std::vector<Word> uniform; ///< what arguments hold that should be equal
+  int64_t started = 0;       ///< when it knew of all ranks' start
   /// Results as a device other than the host leaves them.
   std::vector<std::unique_ptr<char[]>> copies;
   std::vector<std::pair<int64_t, int64_t>> runs; ///< begin, end
@@ -138,6 +145,9 @@ struct Ranks::State {
   bool check(int64_t index, fsdprtStatus status);
   bool load(int64_t index, const Inputs &inputs);
   bool copyResults(int64_t index);
+  bool meetLoaded(int64_t index);
+  std::string compareUniform(int64_t rank,
+                             llvm::function_ref<const Word *(int64_t)> wordsOf);
   bool meet(int64_t index, double timeoutSeconds);
   void body(int64_t index, fsdprtEntry function, const Inputs &inputs);
   std::string firstFailure();
@@ -177,15 +187,87 @@ bool Ranks::State::load(int64_t index, const Inputs &inputs) {
       fail(index, FSDPRT_INVALID_ARGUMENT, llvm::toString(std::move(error)));
       return false;
     }
+    if (entry.arguments[i].isUniform) {
+      Word word = {};
+      uint64_t hash = fnv1a64(host, bytes);
+      if (bytes <= int64_t(sizeof(word)))
+        std::memcpy(&word, host, bytes);
+      else
+        std::memcpy(&word, &hash, sizeof(word));
+      rank.uniform.push_back(word);
+    }
     if (!onHost && !check(index, fsdprtCopyIn(rank.context, rank.arguments[i],
                                               host, bytes)))
       return false;
   }
-  for (size_t i = 0; i < entry.results.size(); ++i)
-    if (!check(index, fsdprtAlloc(rank.context, entry.results[i].type.bytes(),
-                                  &rank.results[i])))
+  for (size_t i = 0; i < entry.results.size(); ++i) {
+    const int64_t bytes = entry.results[i].type.bytes();
+    if (!check(index, fsdprtAlloc(rank.context, bytes, &rank.results[i])))
       return false;
+    // The system's pages come with their first use, which no run should pay.
+    for (int64_t at = 0; onHost && at < bytes; at += 4096)
+      static_cast<char *>(rank.results[i])[at] = 0;
+  }
   return true;
+}
+
+/// Compares the arguments that are promised to be the same on all ranks. What
+/// is wrong is for the first rank to say that has something else than rank 0.
+std::string Ranks::State::compareUniform(
+    int64_t rank, llvm::function_ref<const Word *(int64_t)> wordsOf) {
+  size_t place = 0;
+  for (const Value &value : entry.arguments) {
+    if (!value.isUniform)
+      continue;
+    const Word &expected = wordsOf(0)[place];
+    int64_t other = 0;
+    while (other < manifest.ranks && wordsOf(other)[place] == expected)
+      ++other;
+    if (other == manifest.ranks) {
+      ++place;
+      continue;
+    }
+    if (other != rank)
+      return {};
+    std::string message = "argument '" + value.name +
+                          "' is fsdp.uniform, expected the same on all ranks, "
+                          "but it differs between rank 0 and rank " +
+                          std::to_string(other);
+    if (value.type.elements != 1)
+      return message;
+    auto text = [&](const Word &word) {
+      Summary summary(*value.type.dtype);
+      summary.add(&word, 1);
+      return summary.minimum();
+    };
+    return message + ": " + text(expected) + " and " +
+           text(wordsOf(other)[place]);
+  }
+  return {};
+}
+
+/// Waits until all ranks have loaded their arguments, which may take as long as
+/// it takes, and compares what must be equal. False if this rank should stop.
+bool Ranks::State::meetLoaded(int64_t index) {
+  std::vector<Word> all;
+  const std::vector<Word> &mine = ranks[index].uniform;
+  if (separate) {
+    all.resize(mine.size() * manifest.ranks);
+    std::string what = "entry '" + entry.name + "'";
+    if (!check(index,
+               fsdprtExchange(ranks[index].context, what.c_str(), mine.data(),
+                              mine.size() * sizeof(Word), all.data(), 0)))
+      return false;
+  } else if (!meet(index, 0)) {
+    return false;
+  }
+  std::string wrong = compareUniform(first + index, [&](int64_t rank) {
+    return separate ? &all[rank * mine.size()] : ranks[rank].uniform.data();
+  });
+  if (wrong.empty())
+    return true;
+  fail(index, FSDPRT_RANKS_DISAGREE, wrong);
+  return false;
 }
 
 /// Fetches the results from where the host cannot read them.
@@ -226,14 +308,13 @@ bool Ranks::State::meet(int64_t index, double timeoutSeconds) {
 void Ranks::State::body(int64_t index, fsdprtEntry function,
                         const Inputs &inputs) {
   Rank &rank = ranks[index];
-  // Loading may take as long as it takes.
-  if (!load(index, inputs) || !meet(index, 0) ||
+  if (!load(index, inputs) || !meetLoaded(index) ||
       !check(index, fsdprtStart(rank.context, manifest.planHash.c_str())))
     return;
   rank.started = nanoseconds();
-  for (int64_t i = 0; i < options.repeats; ++i) {
+  for (int64_t i = -options.warmUps; i < options.repeats; ++i) {
     if (index == 0)
-      repeat = i;
+      repeat = std::max<int64_t>(i, 0);
     int64_t begin = nanoseconds();
     if (!check(index, fsdprtRun(rank.context, function, rank.arguments.data(),
                                 rank.results.data())))
@@ -367,7 +448,8 @@ Error Ranks::run(fsdprtEntry function, const Inputs &inputs,
   if (s.failed)
     return llvm::createStringError(s.firstFailure());
 
-  for (int64_t i = 0; i < s.options.repeats; ++i) {
+  for (int64_t i = s.options.warmUps; i < int64_t(s.ranks[0].runs.size());
+       ++i) {
     auto [begin, end] = s.ranks[0].runs[i];
     for (const Rank &rank : s.ranks) {
       begin = std::min(begin, rank.runs[i].first);

@@ -27,7 +27,6 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <cmath>
 #include <unistd.h>
 
 using namespace mlir::fsdp;
@@ -92,9 +91,18 @@ static cl::opt<uint64_t>
     fillSeed("fill", cl::value_desc("seed"),
              cl::desc("Give arguments that no file has reproducible values"),
              cl::cat(category));
+static cl::list<std::string>
+    assignments("set", cl::value_desc("NAME=VALUE"),
+                cl::desc("Give an argument one value, in each element and on "
+                         "all ranks; may be given more than once"),
+                cl::cat(category));
 static cl::opt<int64_t> repeat("repeat", cl::init(1), cl::value_desc("N"),
                                cl::desc("Run the entry N times"),
                                cl::cat(category));
+static cl::opt<int64_t>
+    warmUp("warmup", cl::init(0), cl::value_desc("N"),
+           cl::desc("Run the entry N times before, which no time counts"),
+           cl::cat(category));
 static cl::opt<double>
     timeout("timeout", cl::init(60), cl::value_desc("seconds"),
             cl::desc("How long ranks wait for each other (default 60)"),
@@ -141,6 +149,57 @@ static Error checkSeveralEntries() {
   return Error::success();
 }
 
+/// A clock of nanoseconds in 64 bits ends after three centuries.
+static constexpr double kLongestTimeout = 1e9;
+static constexpr int64_t kMostRepeats = 1000000000;
+static constexpr int64_t kLargestRank = 65535;
+
+static Error checkRange(const cl::opt<int64_t> &option, int64_t least,
+                        int64_t most) {
+  if (option >= least && option <= most)
+    return Error::success();
+  return failure("--" + option.ArgStr + "=" + Twine(option) + ": expected " +
+                 Twine(least) + " to " + Twine(most));
+}
+
+static Error checkNumbers() {
+  if (ranksOption.getNumOccurrences())
+    if (Error error = checkRange(ranksOption, 1, mostRanks()))
+      return error;
+  if (Error error = checkRange(rankOption, 0, kLargestRank))
+    return error;
+  if (Error error = checkRange(localRank, 0, kLargestRank))
+    return error;
+  if (Error error = checkRange(repeat, 1, kMostRepeats))
+    return error;
+  if (Error error = checkRange(warmUp, 0, kMostRepeats))
+    return error;
+  // This is false for what is not a number.
+  if (timeout > 0 && timeout <= kLongestTimeout)
+    return Error::success();
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << "--timeout=" << llvm::format("%g", double(timeout))
+      << ": expected a number of seconds above 0 and up to "
+      << llvm::format("%g", kLongestTimeout);
+  return failure(text);
+}
+
+/// An option that nothing reads would be a wish that is dropped.
+static Error checkUse() {
+  if (comm == "nccl" && localRank.getNumOccurrences() &&
+      !rankOption.getNumOccurrences())
+    return failure("--local-rank needs --rank");
+  const cl::Option *ofNccl[] = {&rankOption, &localRank, &rendezvous};
+  for (const cl::Option *option : ofNccl)
+    if (comm != "nccl" && option->getNumOccurrences())
+      return failure("--" + option->ArgStr +
+                     " needs --comm=nccl: with --comm=" + comm +
+                     (comm == "mpi" ? " MPI knows the ranks"
+                                    : " the ranks are threads of one process"));
+  return Error::success();
+}
+
 /// Checks the options that need no artefact, and reads --inject.
 static Error readOptions(RunOptions &options, bool &injectAbi) {
   if (comm != "local" && comm != "mpi" && comm != "nccl")
@@ -149,12 +208,10 @@ static Error readOptions(RunOptions &options, bool &injectAbi) {
   if (device != "host" && device != "cuda")
     return failure("there is no device '" + device +
                    "', expected --device=host or cuda");
-  if (ranksOption.getNumOccurrences() &&
-      (ranksOption < 1 || ranksOption > mostRanks()))
-    return failure("--ranks=" + Twine(ranksOption) + ": expected 1 to " +
-                   Twine(mostRanks()) + " ranks");
-  if (rankOption.getNumOccurrences() && (rankOption < 0 || localRank < 0))
-    return failure("--rank, --local-rank: expected numbers from 0");
+  if (Error error = checkNumbers())
+    return error;
+  if (Error error = checkUse())
+    return error;
   if (rankOption.getNumOccurrences())
     options.rank = rankOption;
   options.localRank = localRank;
@@ -162,13 +219,10 @@ static Error readOptions(RunOptions &options, bool &injectAbi) {
   if (entryNames.size() > 1)
     if (Error error = checkSeveralEntries())
       return error;
-  if (repeat < 1)
-    return failure("--repeat=" + Twine(repeat) + ": expected at least 1");
-  if (!(timeout > 0) || !std::isfinite(timeout))
-    return failure("--timeout: expected a positive number of seconds");
   options.comm = comm;
   options.device = device;
   options.repeats = repeat;
+  options.warmUps = warmUp;
   options.timeoutSeconds = timeout;
   options.trace = !traceFile.empty();
   injectAbi = inject == "abi";
@@ -178,7 +232,7 @@ static Error readOptions(RunOptions &options, bool &injectAbi) {
   if (!rest.consume_front("stall:") ||
       rest.consumeInteger(10, options.stallRank) || !rest.consume_front(":") ||
       rest.consumeInteger(10, options.stallCall) || !rest.empty() ||
-      options.stallCall < 1)
+      options.stallRank < 0 || options.stallCall < 1)
     return failure("--inject=" + inject + ": expected stall:RANK:CALL or abi");
   return Error::success();
 }
@@ -192,7 +246,8 @@ static Error checkArtefact(const Artefact &artefact, bool injectAbi) {
   return Error::success();
 }
 
-static Error checkManifest(const Manifest &manifest) {
+static Error checkManifest(const Manifest &manifest,
+                           const RunOptions &options) {
   StringRef target = device == "cuda" ? "cuda" : "cpu";
   if (manifest.target != target)
     return failure("the artefact is for target '" + manifest.target +
@@ -204,6 +259,11 @@ static Error checkManifest(const Manifest &manifest) {
   if (manifest.ranks > mostRanks())
     return failure("the artefact was compiled for " + Twine(manifest.ranks) +
                    " ranks, expected 1 to " + Twine(mostRanks()) + " ranks");
+  if (options.stallCall != 0 && options.stallRank >= manifest.ranks)
+    return failure("--inject=" + inject + ": there is no rank " +
+                   Twine(options.stallRank) +
+                   ", the artefact was compiled for " + Twine(manifest.ranks) +
+                   " ranks");
   return Error::success();
 }
 
@@ -214,6 +274,9 @@ chooseEntries(const Manifest &manifest) {
                                [](const Entry &entry) { return entry.name; });
   std::string all = llvm::join(names, ", ");
   std::vector<const Entry *> chosen;
+  if (manifest.entries.empty())
+    return failure("the artefact has no entry: its source has no public "
+                   "function that a launcher can call");
   if (entryNames.empty()) {
     if (manifest.entries.size() != 1)
       return failure("the artefact has " + Twine(manifest.entries.size()) +
@@ -241,8 +304,7 @@ struct Measurements {
 
 static void printRun(const Manifest &manifest, const Entry &entry,
                      Measurements measurements) {
-  if (entryNames.size() > 1)
-    llvm::outs() << "entry=" << entry.name << "\n";
+  llvm::outs() << "entry=" << entry.name << "\n";
   std::vector<double> &seconds = measurements.seconds;
   llvm::sort(seconds);
   size_t middle = seconds.size() / 2;
@@ -400,20 +462,20 @@ static Error finishSeparate(const Manifest &manifest, const Entry &entry,
 
 /// Everything that follows once the ranks exist.
 static Error execute(const Manifest &manifest, const Entry &entry,
-                     fsdprtEntry function, Ranks &ranks, Progress &progress) {
-  std::optional<uint64_t> seed;
-  if (fillSeed.getNumOccurrences())
-    seed = fillSeed;
+                     fsdprtEntry function, const MadeUp &madeUp, Ranks &ranks,
+                     Progress &progress) {
   std::vector<std::string> notes;
   auto inputs = Inputs::open(entry, ranks.first(), ranks.count(),
-                             pathOfEntry(in, entry), seed, notes);
+                             pathOfEntry(in, entry), madeUp, notes);
   if (!inputs)
     return inputs.takeError();
   if (ranks.first() == 0)
     for (const std::string &note : notes)
       llvm::errs() << "fsdp-run: note: " << note << "\n";
+  // What goes wrong before or after names a file.
   if (Error error = ranks.run(function, *inputs, progress))
-    return error;
+    return failure("entry '" + entry.name +
+                   "': " + llvm::toString(std::move(error)));
   return ranks.separate() ? finishSeparate(manifest, entry, ranks, progress)
                           : finish(manifest, entry, ranks, progress);
 }
@@ -426,7 +488,7 @@ static void printError(Error error) {
 /// One entry, on ranks of its own.
 static Error runEntry(const Artefact &artefact, const Manifest &manifest,
                       const Entry &entry, const RunOptions &options,
-                      Progress &progress) {
+                      const MadeUp &madeUp, Progress &progress) {
   auto function = artefact.load(entry.name);
   if (!function)
     return function.takeError();
@@ -440,12 +502,14 @@ static Error runEntry(const Artefact &artefact, const Manifest &manifest,
   onInterrupt(tellOthers);
   auto removeAction = llvm::scope_exit([] { onInterrupt({}); });
 
-  if (Error error = execute(manifest, entry, *function, *ranks, progress)) {
+  if (Error error =
+          execute(manifest, entry, *function, madeUp, *ranks, progress)) {
     endIfInterrupted();
     progress.clear();
     std::string message = llvm::toString(std::move(error));
-    if (entryNames.size() > 1)
-      message = "entry '" + entry.name + "': " + message;
+    std::string prefix = "entry '" + entry.name + "': ";
+    if (entryNames.size() > 1 && !StringRef(message).starts_with(prefix))
+      message = prefix + message;
     if (!ranks->separate() || ranks->abort(message))
       printError(failure(message));
     else
@@ -475,13 +539,22 @@ static Error run(Progress &progress) {
   auto manifest = Manifest::parse(artefact->manifest);
   if (!manifest)
     return manifest.takeError();
-  if (Error error = checkManifest(*manifest))
+  if (Error error = checkManifest(*manifest, options))
     return error;
   auto entries = chooseEntries(*manifest);
   if (!entries)
     return entries.takeError();
+  auto constants = Constants::parse(assignments);
+  if (!constants)
+    return constants.takeError();
+  if (Error error = constants->check(*entries))
+    return error;
+  MadeUp madeUp{std::move(*constants), std::nullopt};
+  if (fillSeed.getNumOccurrences())
+    madeUp.seed = fillSeed;
   for (const Entry *entry : *entries)
-    if (Error error = runEntry(*artefact, *manifest, *entry, options, progress))
+    if (Error error =
+            runEntry(*artefact, *manifest, *entry, options, madeUp, progress))
       return error;
   return Error::success();
 }

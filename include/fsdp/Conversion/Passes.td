@@ -188,9 +188,17 @@ def DeclareEntriesPass : Pass<"fsdp-declare-entries", "::mlir::ModuleOp"> {
     manifest of all entries, units and buckets and the version of the runtime's
     interface become constants that an artefact exports.
 
-    Refused: units on different grids, and an argument or result that does not
-    have the shape that its `fsdp.shard`, `fsdp.full`, `fsdp.shard_grad` or
-    `fsdp.full_grad` promises.
+    The manifest gives each tensor the name that it has in files, reports and
+    fills: a parameter its own, its gradient `NAME.grad`, other values `argN` and
+    `resultN`. A name that is taken is numbered, `NAME#1`, `NAME#2` and so on, in
+    the order of the signature; parameters come first, so that they keep theirs.
+    Of the arguments the shard of a parameter and the full parameter are one
+    tensor.
+
+    Refused: units on different grids, an argument or result that does not have
+    the shape that its `fsdp.shard`, `fsdp.full`, `fsdp.shard_grad` or
+    `fsdp.full_grad` promises, and a public function with such a mark, or with
+    `fsdp.uniform`, that cannot be an entry. Without marks that is a warning.
 
     ```mlir
     shard.grid @dp(shape = 4)

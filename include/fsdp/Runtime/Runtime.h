@@ -41,7 +41,7 @@
 /* Changes whenever a function, a type or a number in this header or in
  * RuntimeFunctions.def changes its meaning. An artefact carries the version
  * that it was compiled for; a launcher compares it with fsdprtAbiVersion(). */
-#define FSDPRT_ABI_VERSION 1
+#define FSDPRT_ABI_VERSION 2
 
 #if defined(__GNUC__)
 #define FSDPRT_EXPORT __attribute__((visibility("default")))

@@ -16,6 +16,7 @@ a few lines of C each, so that fsdp-run is tested without the compiler:
     copy        shards in, the same out
     double      2 * arg0
     ranks       arg0 + rank: another result on each rank
+    steps       arguments that are fsdp.uniform, and others: the same out
     large       full tensors of 16-bit types in, the same out
     liar        a full tensor, changed on the last rank
     replicas    shards, changed on the last rank
@@ -135,6 +136,14 @@ ENTRY(ranks) {
   return 0;
 }
 
+ENTRY(steps) {
+  (void)context;
+  const int64_t bytes[] = { 8, 4, 20, 1, 48, 24, size(&params[0]) };
+  for (int i = 0; i < 7; ++i)
+    memcpy(out[i], in[i], bytes[i]);
+  return 0;
+}
+
 ENTRY(large) {
   (void)context;
   const int64_t bytes[] = { @LARGE@ };
@@ -212,23 +221,34 @@ def main():
         full = type_of(shape, dtype)
         local = type_of(chunk(shape, dim), dtype) if "shard" in role else full
         return {
-            "name": name, "role": role, "unit": "u", "full_type": full,
+            "name": name + (".grad" if "grad" in role else ""),
+            "param": name, "role": role, "unit": "u", "full_type": full,
             "type": local, "shard_dim": dim,
         }
 
-    def ordinary(t):
-        return {"name": "", "role": "value", "type": t, "full_type": t}
+    def ordinary(name, t):
+        return {"name": name, "role": "value", "type": t}
 
     shards = [value(n, "shard") for n in PARAMS]
     fulls = [value(n, "full") for n in PARAMS]
     large = [value(n, "full") for n in LARGE]
-    four = [ordinary("tensor<4xf32>")]
+    four = [ordinary("arg0", "tensor<4xf32>")], [ordinary("result0", "tensor<4xf32>")]
+    steps = [
+        dict(ordinary("steps", "index"), uniform=True),
+        dict(ordinary("scale", "tensor<1xf32>"), uniform=True),
+        dict(ordinary("ids", "tensor<5xi32>"), uniform=True),
+        dict(ordinary("on", "i1"), uniform=True),
+        dict(ordinary("noise", "tensor<2x3xf64>"), uniform=True),
+        ordinary("own", "tensor<3xi64>"),
+        value("w", "shard"),
+    ]
     entries = {
         "forward": (shards, fulls),
         "backward": ([value("w", "full_grad")], [value("w", "shard_grad")]),
         "copy": (shards, shards),
-        "double": (four, four),
-        "ranks": (four, four),
+        "double": four,
+        "ranks": four,
+        "steps": (steps, [dict(v, uniform=False) for v in steps]),
         "large": (large, large),
         "liar": (fulls[:1], fulls[:1]),
         "replicas": (shards[:1], shards[:1]),
@@ -238,7 +258,7 @@ def main():
         "sleep": ([], []),
     }
     manifest = {
-        "abi": 1, "target": "cpu", "ranks": prod(grid), "grid": grid,
+        "abi": 2, "target": "cpu", "ranks": prod(grid), "grid": grid,
         "plan_hash": "0123456789abcdef",
         "entries": [
             {"name": n, "args": a, "results": r} for n, (a, r) in entries.items()

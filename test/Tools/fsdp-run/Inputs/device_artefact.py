@@ -62,7 +62,7 @@ def main():
     def value(role):
         local = shard if "shard" in role else full
         return {
-            "name": "w", "role": role, "unit": "u", "full_type": full,
+            "name": "w.grad" if "grad" in role else "w", "param": "w", "role": role, "unit": "u", "full_type": full,
             "type": local, "shard_dim": 0,
         }
 
@@ -73,7 +73,7 @@ def main():
         "missing": ([], []),
     }
     manifest = {
-        "abi": 1, "target": "cuda", "ranks": ranks, "grid": [ranks],
+        "abi": 2, "target": "cuda", "ranks": ranks, "grid": [ranks],
         "plan_hash": "0123456789abcdef",
         "entries": [
             {"name": n, "args": a, "results": r} for n, (a, r) in entries.items()
