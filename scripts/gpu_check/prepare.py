@@ -22,7 +22,7 @@ from pathlib import Path
 from . import modules as texts
 from . import workloads
 from .folder import FATBIN_MAGIC, Module, Operation, image_of, write_index
-from .runtime import Context
+from .runtime import LIBRARY, Context
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
@@ -82,7 +82,7 @@ class Recorder:
         os.environ["FSDPRT_LIBCUDA"] = str(BUILD / "lib/libfsdp_fake_gpu.so")
         os.environ.pop("FSDP_FAKE_INTERPRETER", None)
         os.environ["FSDP_FAKE_RECORD"] = str(Path(folder, "record."))
-        self.context = Context(BUILD / "lib/libfsdprt.so.1")
+        self.context = Context(BUILD / "lib" / LIBRARY)
 
     def launches(self, library, function, arguments, results):
         """[(kernel, blocks, threads)] of one run; no operand is ever touched."""
@@ -193,7 +193,7 @@ class Preparation:
 
     def add_programs(self):
         run("ninja", "-C", BUILD, "fsdp-run-portable", "fsdprt_portable")
-        for folder, name in (("bin", "fsdp-run"), ("lib", "libfsdprt.so.1")):
+        for folder, name in (("bin", "fsdp-run"), ("lib", LIBRARY)):
             run("strip", "-o", self.path / folder / name, PORTABLE / folder / name)
             (self.path / folder / name).chmod(0o755)
         python = self.path / "python"

@@ -27,7 +27,7 @@ from statistics import median
 
 from .driver import DriverError, Gpu, Launch
 from .folder import Folder
-from .runtime import Context
+from .runtime import LIBRARY, Context
 
 
 class OutOfTime(Exception):
@@ -128,7 +128,7 @@ class Stage:
     def entry(self, module, operation, arguments, results):
         """The launch as an artefact makes it: by its entry and libfsdprt."""
         if not self._context:
-            library = self.folder.path / "lib" / "libfsdprt.so.1"
+            library = self.folder.path / "lib" / LIBRARY
             self._context = Context(library, self.gpu.stream)
         artefact = ctypes.CDLL(str(self.folder.artefact(module)))
         function = operation.function
