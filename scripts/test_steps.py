@@ -175,13 +175,13 @@ def sanitizers(step):
     return counts
 
 
-def lit(step):
+def run_lit(step, *arguments):
     report = step.folder / "results.json"
     report.unlink(missing_ok=True)
     llvm_bin = re.search(
         r"^LLVM_EXTERNAL_LIT:\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.M
     )[1]
-    step.run(PYTHON, llvm_bin, "-v", "-o", report, BUILD / "test")
+    step.run(PYTHON, llvm_bin, "-v", "-o", report, BUILD / "test", *arguments)
     counts = Counts()
     for test in json.loads(report.read_text())["tests"]:
         if test["code"] in ("PASS", "XFAIL", "FLAKYPASS"):
@@ -191,6 +191,51 @@ def lit(step):
         elif test["code"] != "EXCLUDED":
             counts += Counts(failed=1)
     return counts if counts.passed else counts + Counts(failed=1)
+
+
+def lit(step):
+    return run_lit(step)
+
+
+def sanitized_tools(step):
+    """The tools themselves under ASan and UBSan, in the tests of IR and of command
+    lines; then whole runs under TSan. Both in build folders of their own."""
+    if not step.run("scripts/packages", "fuzz")[0]:
+        return Counts(0, 1)
+    # libMLIR is not instrumented: what one side poisons in arenas of the other
+    # is no fault. Python and Open MPI leak what they like.
+    os.environ["ASAN_OPTIONS"] = (
+        "allow_user_poisoning=0:detect_container_overflow=0:detect_leaks=0"
+    )
+    counts = Counts()
+    for name, targets, filter, options in [
+        (
+            "fuzz", ["fsdp-opt", "fsdp-compile", "fsdp-run"],
+            "(Dialect|Transforms|Conversion|Pipelines|Tools|Execution)/",
+            ["-DFSDP_FUZZ=ON", "-DCMAKE_C_COMPILER=clang-22",
+             "-DCMAKE_CXX_COMPILER=clang++-22"],
+        ),
+        (
+            "tsan-tools", ["fsdprt", "fsdp-run"], "(Tools/fsdp-run|Execution)/",
+            ["-DCMAKE_CXX_FLAGS=-fsanitize=thread"],
+        ),
+    ]:
+        folder = BUILD / name
+        ok = step.run(
+            "cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "--log-level=WARNING",
+            *options,
+        )[0]
+        ok = ok and step.run("ninja", "-C", folder, "--quiet", *targets)[0]
+        counts += (
+            run_lit(step, f"--param=tools={folder / 'bin'}", f"--filter={filter}")
+            if ok else Counts(0, 1)
+        )
+    return counts
+
+
+def fuzz(step):
+    """A minute of each fuzzer."""
+    return whole(step, "scripts/fuzz", "--seconds=60")
 
 
 def counted(text):
@@ -284,6 +329,12 @@ STEPS = {
     "examples": (examples, "real models on 1 to 8 ranks, bit by bit"),
 }
 
+# With --long, or by name.
+LONG_STEPS = {
+    "tools": (sanitized_tools, "the tools under ASan and UBSan, runs under TSan"),
+    "fuzz": (fuzz, "a minute of each fuzzer of test/fuzz"),
+}
+
 # --- driver ------------------------------------------------------------------
 
 
@@ -296,7 +347,8 @@ def show(log):
 
 
 def main():
-    listed = "\n".join(f"  {name:<12}{text}" for name, (_, text) in STEPS.items())
+    steps = {**STEPS, **LONG_STEPS}
+    listed = "\n".join(f"  {name:<12}{text}" for name, (_, text) in steps.items())
     parser = argparse.ArgumentParser(
         prog="scripts/test",
         description="Builds and tests everything.",
@@ -305,21 +357,22 @@ def main():
     )
     parser.add_argument("steps", nargs="*", metavar="STEP", help="default: all")
     parser.add_argument(
-        "--long", action="store_true", help="the largest example runs too"
+        "--long", action="store_true",
+        help=f"the largest example runs too, and {' and '.join(LONG_STEPS)}",
     )
     options = parser.parse_args()
     for name in options.steps:
-        if name not in STEPS:
+        if name not in steps:
             parser.error(f"no step '{name}'")
 
     os.chdir(ROOT)
     began = time.monotonic()
     total = Counts()
-    for name in options.steps or STEPS:
+    for name in options.steps or (steps if options.long else STEPS):
         step = Step(name, options)
         start = time.monotonic()
         try:
-            counts = STEPS[name][0](step)
+            counts = steps[name][0](step)
         except Exception as error:  # the other steps still have something to say
             step.note(f"{type(error).__name__}: {error}")
             counts = Counts(0, 1)

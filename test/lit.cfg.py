@@ -23,9 +23,11 @@ config.substitutions.append(("%build", config.fsdp_obj_root))
 llvm_config.use_default_substitutions()
 bin_dir = os.path.join(config.fsdp_obj_root, "bin")
 llvm_config.with_environment("PATH", bin_dir, append_path=True)
+# `--param tools=FOLDER`: the tools of another build, as far as it has them.
+other = lit_config.params.get("tools")
 llvm_config.add_tool_substitutions(
     ["fsdp-opt", "fsdp-compile", "fsdp-run", "not", "split-file"],
-    [bin_dir, config.llvm_tools_dir],
+    ([other] if other else []) + [bin_dir, config.llvm_tools_dir],
 )
 # For the scripts of test/ptx, which start it.
 config.environment["FSDP_OPT"] = os.path.join(bin_dir, "fsdp-opt")

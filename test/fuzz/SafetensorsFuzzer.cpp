@@ -1,0 +1,47 @@
+//===- SafetensorsFuzzer.cpp - any bytes as a file of tensors -------------===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The input is a file. Whatever it holds is refused in words, or every tensor
+// in it lies in the file and can be read.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../tools/fsdp-run/Safetensors.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace mlir::fsdp;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  int descriptor = memfd_create("fuzz", 0);
+  if (descriptor < 0 || write(descriptor, data, size) != ssize_t(size))
+    std::abort();
+  std::string path = "/proc/self/fd/" + std::to_string(descriptor);
+  llvm::Expected<SafetensorsReader> reader = SafetensorsReader::open(path);
+  if (!reader) {
+    if (llvm::toString(reader.takeError()).empty())
+      std::abort(); // refused without a word
+  } else {
+    for (const std::string &name : reader->names()) {
+      const SafetensorsReader::Tensor *tensor = reader->find(name);
+      std::vector<char> bytes(tensor->bytes); // never more than the file has
+      if (llvm::Error error =
+              reader->read(*tensor, 0, bytes.data(), tensor->bytes)) {
+        std::fprintf(stderr, "%s\n", llvm::toString(std::move(error)).c_str());
+        std::abort();
+      }
+    }
+  }
+  close(descriptor);
+  return 0;
+}
