@@ -9,6 +9,10 @@
 # TypeID may work for months.
 
 set(FSDP_WARNINGS -Wall -Wextra -Werror)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  # In what TableGen writes.
+  list(APPEND FSDP_WARNINGS -Wno-unused-parameter)
+endif()
 
 function(fsdp_add_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;TABLEGEN;LINK" ${ARGN})
