@@ -336,6 +336,12 @@ LogicalResult Manifest::collectTensor(func::FuncOp entry, const Twine &place,
     if (failed(group))
       return entry.emitOpError("names the parameter ")
              << name << ", whose unit is not valid";
+    // A gradient has ".grad" behind its name.
+    if (tensor.param.getSymName() == "__metadata__" && !role.ends_with("grad"))
+      return tensor.param.emitOpError("'__metadata__' is ")
+             << place << " of entry '" << entry.getSymName()
+             << "', but a safetensors file has no tensor of this name: "
+                "expected another one";
     bool isShard = role.starts_with("shard");
     ArrayRef<int64_t> shape =
         isShard ? tensor.param.getShardType(group->shardSize()).getShape()

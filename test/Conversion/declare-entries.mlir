@@ -188,3 +188,20 @@ func.func @uniform_shard_of_one_rank(%x: tensor<8x3xf32> {fsdp.shard = @v::@x, f
 func.func @negative_uniform_shard(%w: tensor<4x3xf32> {fsdp.shard = @u::@w, fsdp.uniform}) {
   return
 }
+
+// -----
+
+// The format of files has this name for itself. A gradient is called
+// __metadata__.grad there.
+
+shard.grid @dp(shape = 2)
+fsdp.unit @u on @dp {
+  // expected-error @below {{'__metadata__' is result 0 of entry 'read', but a safetensors file has no tensor of this name: expected another one}}
+  fsdp.param @__metadata__ : tensor<4xf32>
+}
+func.func @reduce(%g: tensor<4xf32> {fsdp.full_grad = @u::@__metadata__}) -> tensor<4xf32> {
+  return %g : tensor<4xf32>
+}
+func.func @read(%a: tensor<4xf32>) -> (tensor<4xf32> {fsdp.full = @u::@__metadata__}) {
+  return %a : tensor<4xf32>
+}

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The input is a file. Whatever it holds is refused in words, or every tensor
-// in it lies in the file and can be read.
+// The input is a file of tensors, or an index of such files. Whatever it holds
+// is refused in words, or every tensor in it lies in the file and can be read.
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../tools/fsdp-run/Safetensors.h"
+#include "../../tools/fsdp-run/Checkpoint.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -27,16 +27,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (descriptor < 0 || write(descriptor, data, size) != ssize_t(size))
     std::abort();
   std::string path = "/proc/self/fd/" + std::to_string(descriptor);
-  llvm::Expected<SafetensorsReader> reader = SafetensorsReader::open(path);
-  if (!reader) {
-    if (llvm::toString(reader.takeError()).empty())
+  llvm::StringSet<> wanted;
+  wanted.insert("w");
+  llvm::Expected<Checkpoint> checkpoint = Checkpoint::open(path, wanted);
+  if (!checkpoint) {
+    if (llvm::toString(checkpoint.takeError()).empty())
       std::abort(); // refused without a word
   } else {
-    for (const std::string &name : reader->names()) {
-      const SafetensorsReader::Tensor *tensor = reader->find(name);
-      std::vector<char> bytes(tensor->bytes); // never more than the file has
-      if (llvm::Error error =
-              reader->read(*tensor, 0, bytes.data(), tensor->bytes)) {
+    for (const std::string &name : checkpoint->names()) {
+      Checkpoint::Place place = checkpoint->find(name);
+      if (!place.tensor)
+        continue; // in a file that nobody needs
+      std::vector<char> bytes(place.tensor->bytes); // as the file has them
+      if (llvm::Error error = place.reader->read(*place.tensor, 0, bytes.data(),
+                                                 place.tensor->bytes)) {
         std::fprintf(stderr, "%s\n", llvm::toString(std::move(error)).c_str());
         std::abort();
       }

@@ -54,6 +54,11 @@ Expected<Artefact> Artefact::read(StringRef path) {
   auto notArtefact = [&](const Twine &why) {
     return llvm::createStringError("'" + path + "' is no artefact: " + why);
   };
+  // A pipe would not open before somebody writes to it.
+  llvm::sys::fs::file_status status;
+  if (!llvm::sys::fs::status(path, status) &&
+      !llvm::sys::fs::is_regular_file(status))
+    return notArtefact("expected a regular file");
   auto binary = llvm::object::ObjectFile::createObjectFile(path);
   if (!binary)
     return notArtefact(llvm::toString(binary.takeError()));

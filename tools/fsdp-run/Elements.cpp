@@ -120,7 +120,7 @@ void mlir::fsdp::fill(const Dtype &dtype, uint64_t key, int64_t begin,
 }
 
 //===----------------------------------------------------------------------===//
-// Summary
+// Decode
 //===----------------------------------------------------------------------===//
 
 /// The value of a number of up to 16 bits, of any format.
@@ -173,6 +173,51 @@ static const float *valuesOf(const Dtype &dtype) {
     return nullptr; // bf16 is the upper half of f32
   }
 }
+
+//===----------------------------------------------------------------------===//
+// Widen
+//===----------------------------------------------------------------------===//
+
+bool mlir::fsdp::canWiden(const Dtype &from, const Dtype &to) {
+  return from.kind == Dtype::Float && to.kind == Dtype::Float &&
+         from.bytes >= 2 && to.bytes >= 4 && from.bytes < to.bytes;
+}
+
+template <typename From, typename To, typename Decode>
+static void widenWith(const void *in, int64_t count, void *out, Decode decode) {
+  const char *from = static_cast<const char *>(in); // of any alignment
+  To *to = static_cast<To *>(out);
+  for (int64_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+    to[i] = decode(value);
+  }
+}
+
+void mlir::fsdp::widen(const Dtype &from, const Dtype &to, const void *in,
+                       int64_t count, void *out) {
+  auto toEither = [&](auto sample, auto decode) {
+    using From = decltype(sample);
+    return to.bytes == 4 ? widenWith<From, float>(in, count, out, decode)
+                         : widenWith<From, double>(in, count, out, decode);
+  };
+  switch (from.fractionBits) {
+  case 23:
+    return widenWith<float, double>(in, count, out, [](float x) { return x; });
+  case 7:
+    return toEither(uint16_t(), [](uint16_t x) {
+      return bits<float>(static_cast<uint32_t>(x) << 16);
+    });
+  default:
+    return toEither(uint16_t(), [values = valuesOf(from)](uint16_t x) {
+      return values[x];
+    });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Summary
+//===----------------------------------------------------------------------===//
 
 Summary::Summary(const Dtype &dtype) : dtype(dtype), values(valuesOf(dtype)) {}
 

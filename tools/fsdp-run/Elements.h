@@ -36,6 +36,14 @@ inline uint64_t fillKey(uint64_t seed, llvm::StringRef name, int64_t rank) {
          (static_cast<uint64_t>(rank) << 40);
 }
 
+/// True if `to` has every value of `from` and both are ordinary floating-point
+/// types: f16 or bf16 to f32 or f64, f32 to f64.
+bool canWiden(const Dtype &from, const Dtype &to);
+
+/// Writes `count` elements of `from` as such of `to`, without loss.
+void widen(const Dtype &from, const Dtype &to, const void *in, int64_t count,
+           void *out);
+
 /// What a result line says about a tensor, from its elements in order.
 class Summary {
 public:

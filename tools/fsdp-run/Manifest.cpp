@@ -8,6 +8,8 @@
 
 #include "Manifest.h"
 
+#include "Json.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
@@ -212,7 +214,7 @@ static Expected<Entry> parseEntry(const llvm::json::Object &object,
 }
 
 Expected<Manifest> Manifest::parse(StringRef json) {
-  auto value = llvm::json::parse(json);
+  auto value = parseJson(json);
   if (!value)
     return invalid(llvm::toString(value.takeError()));
   const llvm::json::Object *object = value->getAsObject();

@@ -15,6 +15,7 @@
 
 #include "Results.h"
 
+#include "../Printable.h"
 #include "Elements.h"
 #include "Inputs.h"
 #include "Safetensors.h"
@@ -185,9 +186,9 @@ Error Collector::addValue(size_t index) {
       }
     }
     return llvm::createStringError(
-        "result '" + value.name + "' differs between rank " + Twine(d.first) +
-        " and rank " + Twine(d.second) + ", first at " + place +
-        Twine(element) + advice);
+        "result '" + printable(value.name) + "' differs between rank " +
+        Twine(d.first) + " and rank " + Twine(d.second) + ", first at " +
+        place + Twine(element) + advice);
   };
 
   // Along foreign axes there is no one full tensor.
@@ -294,7 +295,7 @@ Expected<std::string> Collector::processView(const View &view) {
   if (writer)
     if (Error error = writer->flush())
       return error;
-  return view.label + " " + view.type->text + " " + summary.text();
+  return printable(view.label) + " " + view.type->text + " " + summary.text();
 }
 
 Expected<std::vector<std::string>> Collector::process(Progress &progress) {

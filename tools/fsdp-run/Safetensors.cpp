@@ -8,6 +8,9 @@
 
 #include "Safetensors.h"
 
+#include "../Printable.h"
+#include "Json.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Endian.h"
@@ -58,6 +61,19 @@ Expected<int64_t> File::size() const {
   return status.st_size;
 }
 
+Expected<std::string> File::readAll(int64_t limit) const {
+  auto bytes = size();
+  if (!bytes)
+    return bytes.takeError();
+  if (*bytes > limit)
+    return llvm::createStringError(path + ": expected at most " + Twine(limit) +
+                                   " bytes, found " + Twine(*bytes));
+  std::string text(*bytes, 0);
+  if (Error error = read(0, text.data(), *bytes))
+    return error;
+  return text;
+}
+
 Error File::read(int64_t offset, void *data, int64_t bytes) const {
   for (char *at = static_cast<char *>(data); bytes > 0;) {
     ssize_t done = pread(descriptor, at, bytes, offset);
@@ -78,60 +94,95 @@ Error File::read(int64_t offset, void *data, int64_t bytes) const {
 // SafetensorsReader
 //===----------------------------------------------------------------------===//
 
-/// Bits per element of every dtype of the format; 0 if it is unknown.
+/// Bits per element of every dtype that has been in the format so far; 0 if it
+/// is unknown.
 static int bitsOf(StringRef tag) {
   return llvm::StringSwitch<int>(tag)
       .Case("F4", 4)
       .Cases({"F6_E2M3", "F6_E3M2"}, 6)
-      .Cases({"BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0"}, 8)
+      .Cases({"BOOL", "U8", "I8", "F8_E4M3", "F8_E5M2", "F8_E8M0",
+              "F8_E4M3FNUZ", "F8_E5M2FNUZ"},
+             8)
       .Cases({"F16", "BF16", "I16", "U16"}, 16)
       .Cases({"F32", "I32", "U32"}, 32)
       .Cases({"F64", "I64", "U64", "C64"}, 64)
       .Default(0);
 }
 
+/// What a header says about one tensor fits many times.
+static constexpr size_t kMaxTensorText = 1 << 16;
+
+static Error wrong(const Twine &what) { return llvm::createStringError(what); }
+
+/// The members of an object, each of them parsed.
+static Expected<llvm::json::Object> parseObject(StringRef text) {
+  llvm::json::Object object;
+  Error error =
+      forEachMember(text, [&](StringRef name, StringRef member) -> Error {
+        auto value = parseJson(member);
+        if (!value)
+          return value.takeError();
+        object.try_emplace(name.str(), std::move(*value));
+        return Error::success();
+      });
+  if (error)
+    return error;
+  return object;
+}
+
 /// Reads `{"dtype": ..., "shape": [...], "data_offsets": [begin, end]}`; the
-/// offset is still that in the data. Returns what is wrong.
-static std::string parseTensor(const llvm::json::Value &value,
-                               SafetensorsReader::Tensor &tensor) {
-  const llvm::json::Object *object = value.getAsObject();
+/// offset is still that in the data.
+static Error parseTensor(StringRef text, SafetensorsReader::Tensor &tensor) {
+  if (text.size() > kMaxTensorText)
+    return wrong("expected a description of at most " + Twine(kMaxTensorText) +
+                 " bytes, found " + Twine(text.size()));
+  auto object = parseObject(text);
   if (!object)
-    return "expected an object";
+    return object.takeError();
   auto tag = object->getString("dtype");
   if (!tag)
-    return "expected a string 'dtype'";
+    return wrong("expected a string 'dtype'");
   tensor.tag = tag->str();
-  int bits = bitsOf(tensor.tag);
-  if (bits == 0)
-    return "unknown dtype '" + tensor.tag + "'";
   const llvm::json::Array *shape = object->getArray("shape");
   if (!shape)
-    return "expected an array 'shape'";
-  int64_t product = bits;
+    return wrong("expected an array 'shape'");
+  const int bits = bitsOf(tensor.tag);
+  int64_t product = std::max(bits, 1);
   for (const llvm::json::Value &element : *shape) {
     auto extent = element.getAsInteger();
     if (!extent || *extent < 0)
-      return "expected sizes in 'shape'";
+      return wrong("expected sizes in 'shape'");
     if (*extent != 0 && product > INT64_MAX / *extent)
-      return "the shape has too many elements";
+      return wrong("the shape has too many elements");
     product *= *extent;
     tensor.shape.push_back(*extent);
   }
-  if (product % 8 != 0)
-    return "the shape does not fill whole bytes";
   const llvm::json::Array *offsets = object->getArray("data_offsets");
   if (!offsets || offsets->size() != 2)
-    return "expected two 'data_offsets'";
+    return wrong("expected two 'data_offsets'");
   auto begin = (*offsets)[0].getAsInteger(), end = (*offsets)[1].getAsInteger();
   if (!begin || !end || *begin < 0 || *end < *begin)
-    return "expected 'data_offsets' in ascending order";
+    return wrong("expected 'data_offsets' in ascending order");
   tensor.offset = *begin;
   tensor.bytes = *end - *begin;
+  if (bits == 0)
+    return Error::success();
+  if (product % 8 != 0)
+    return wrong("the shape does not fill whole bytes");
   if (tensor.bytes != product / 8)
-    return describe(tensor.tag, tensor.shape) + ": expected " +
-           std::to_string(product / 8) + " bytes, found " +
-           std::to_string(tensor.bytes);
-  return {};
+    return wrong(describe(tensor.tag, tensor.shape) + ": expected " +
+                 Twine(product / 8) + " bytes, found " + Twine(tensor.bytes));
+  return Error::success();
+}
+
+/// The format has strings there. Nothing reads them.
+static Error checkMetadata(StringRef text) {
+  return forEachMember(text, [](StringRef, StringRef member) -> Error {
+    auto value = parseJson(member);
+    if (!value)
+      return value.takeError();
+    return value->getAsString() ? Error::success() : wrong("expected strings");
+  });
 }
 
 Error SafetensorsReader::parse() {
@@ -158,24 +209,27 @@ Error SafetensorsReader::parse() {
   std::string header(length, 0);
   if (Error error = file.read(8, header.data(), length))
     return error;
-  auto json = llvm::json::parse(header);
-  if (!json)
-    return invalid("header: " + llvm::toString(json.takeError()));
-  const llvm::json::Object *object = json->getAsObject();
-  if (!object)
-    return invalid("header: expected an object");
-
   std::vector<std::pair<StringRef, const Tensor *>> order;
-  for (const auto &[key, value] : *object) {
-    StringRef name = key;
-    if (name == "__metadata__")
-      continue;
-    Tensor tensor;
-    if (std::string why = parseTensor(value, tensor); !why.empty())
-      return invalid("tensor '" + name + "': " + why);
-    auto entry = tensors.try_emplace(name, std::move(tensor)).first;
-    order.push_back({entry->getKey(), &entry->getValue()});
-  }
+  bool isTensor = false; // at fault
+  Error error =
+      forEachMember(header, [&](StringRef name, StringRef text) -> Error {
+        Tensor tensor;
+        bool isMetadata = name == "__metadata__";
+        if (Error error =
+                isMetadata ? checkMetadata(text) : parseTensor(text, tensor)) {
+          isTensor = true;
+          return wrong((isMetadata ? "" : "tensor ") + ("'" + printable(name)) +
+                       "': " + llvm::toString(std::move(error)));
+        }
+        if (!isMetadata) {
+          auto entry = tensors.try_emplace(name, std::move(tensor)).first;
+          order.push_back({entry->getKey(), &entry->getValue()});
+        }
+        return Error::success();
+      });
+  if (error)
+    return invalid((isTensor ? "" : "header: ") +
+                   llvm::toString(std::move(error)));
   // By place; an empty tensor comes before the one that begins where it stands.
   llvm::sort(order, [](auto &a, auto &b) {
     return std::tuple(a.second->offset, a.second->bytes, a.first) <
@@ -184,7 +238,7 @@ Error SafetensorsReader::parse() {
   int64_t end = 0;
   for (auto &[name, tensor] : order) {
     if (tensor->offset != end)
-      return invalid("tensor '" + name + "': expected it at byte " +
+      return invalid("tensor '" + printable(name) + "': expected it at byte " +
                      Twine(end) + " of the data, found it at byte " +
                      Twine(tensor->offset) +
                      (tensor->offset < end ? " (overlap)" : " (gap)"));
@@ -200,11 +254,8 @@ Error SafetensorsReader::parse() {
   return Error::success();
 }
 
-Expected<SafetensorsReader> SafetensorsReader::open(StringRef path) {
-  auto file = File::open(path);
-  if (!file)
-    return file.takeError();
-  SafetensorsReader reader(std::move(*file));
+Expected<SafetensorsReader> SafetensorsReader::open(File file) {
+  SafetensorsReader reader(std::move(file));
   if (Error error = reader.parse())
     return error;
   return reader;

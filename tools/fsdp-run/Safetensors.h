@@ -9,7 +9,8 @@
 // The safetensors format: eight bytes of header length (little endian), a JSON
 // header, the data. The reader checks the whole header before anything is read:
 // every tensor's size, and that the data has no gap, no overlap and its full
-// length. Data moves by position, from any thread, and is never mapped, so that
+// length. A dtype that it does not know is no fault until somebody asks for the
+// tensor. Data moves by position, from any thread, and is never mapped, so that
 // a file of any size costs no memory.
 //
 //===----------------------------------------------------------------------===//
@@ -41,6 +42,7 @@ public:
 
   const std::string &getPath() const { return path; }
   llvm::Expected<int64_t> size() const;
+  llvm::Expected<std::string> readAll(int64_t limit) const;
   llvm::Error read(int64_t offset, void *data, int64_t bytes) const;
 
 private:
@@ -61,7 +63,7 @@ public:
     int64_t bytes;
   };
 
-  static llvm::Expected<SafetensorsReader> open(llvm::StringRef path);
+  static llvm::Expected<SafetensorsReader> open(File file);
 
   const std::string &path() const { return file.getPath(); }
 

@@ -35,6 +35,13 @@ const Dtype *Dtype::byName(StringRef name) {
   return nullptr;
 }
 
+const Dtype *Dtype::byTag(StringRef tag) {
+  for (const Dtype &dtype : dtypes)
+    if (tag == dtype.tag)
+      return &dtype;
+  return nullptr;
+}
+
 std::optional<TensorType> TensorType::parse(StringRef text) {
   TensorType type;
   type.text = text.str();

@@ -32,6 +32,7 @@ struct Dtype {
 
   /// Null if there is no such type.
   static const Dtype *byName(llvm::StringRef name);
+  static const Dtype *byTag(llvm::StringRef tag);
 };
 
 /// `tensor<8x3xbf16>`, or a scalar, `index`.

@@ -16,6 +16,7 @@
 
 #include "../Interrupt.h"
 #include "../OutputFile.h"
+#include "../Printable.h"
 #include "../Version.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -78,12 +79,20 @@ static cl::list<std::string>
                cl::desc("Entry to run; needed if there are several. Given more "
                         "than once, they run one after the other"),
                cl::cat(category));
-static cl::opt<std::string>
+static cl::list<std::string>
     in("in", cl::value_desc("file"),
-       cl::desc("Arguments, a safetensors file of full tensors; with {rank} in "
-                "its name a file per rank with local tensors. {entry} stands "
-                "for the entry's name"),
+       cl::desc("Arguments, a safetensors file of full tensors or the index of "
+                "several (model.safetensors.index.json); with {rank} in its "
+                "name a file per rank with local tensors. {entry} stands for "
+                "the entry's name. May be given more than once"),
        cl::cat(category));
+static cl::opt<Convert> convert(
+    "convert", cl::init(Convert::None),
+    cl::desc("What --in may do with a file of another dtype"),
+    cl::values(clEnumValN(Convert::None, "none", "refuse it (default)"),
+               clEnumValN(Convert::Widen, "widen",
+                          "read f16 and bf16 as f32 or f64, and f32 as f64")),
+    cl::cat(category));
 static cl::opt<std::string> out("out", cl::value_desc("file"),
                                 cl::desc("Results, in the same two forms"),
                                 cl::cat(category));
@@ -304,7 +313,7 @@ struct Measurements {
 
 static void printRun(const Manifest &manifest, const Entry &entry,
                      Measurements measurements) {
-  llvm::outs() << "entry=" << entry.name << "\n";
+  llvm::outs() << "entry=" << printable(entry.name) << "\n";
   std::vector<double> &seconds = measurements.seconds;
   llvm::sort(seconds);
   size_t middle = seconds.size() / 2;
@@ -464,14 +473,18 @@ static Error finishSeparate(const Manifest &manifest, const Entry &entry,
 static Error execute(const Manifest &manifest, const Entry &entry,
                      fsdprtEntry function, const MadeUp &madeUp, Ranks &ranks,
                      Progress &progress) {
+  SourceOptions files;
+  for (const std::string &path : in)
+    files.paths.push_back(pathOfEntry(path, entry));
+  files.convert = convert;
   std::vector<std::string> notes;
   auto inputs = Inputs::open(entry, ranks.first(), ranks.count(),
-                             pathOfEntry(in, entry), madeUp, notes);
+                             std::move(files), madeUp, notes);
   if (!inputs)
     return inputs.takeError();
   if (ranks.first() == 0)
     for (const std::string &note : notes)
-      llvm::errs() << "fsdp-run: note: " << note << "\n";
+      llvm::errs() << "fsdp-run: note: " << printable(note) << "\n";
   // What goes wrong before or after names a file.
   if (Error error = ranks.run(function, *inputs, progress))
     return failure("entry '" + entry.name +
@@ -481,7 +494,9 @@ static Error execute(const Manifest &manifest, const Entry &entry,
 }
 
 static void printError(Error error) {
-  llvm::errs() << "fsdp-run: error: " << llvm::toString(std::move(error))
+  llvm::errs() << "fsdp-run: error: "
+               << printable(llvm::toString(std::move(error)),
+                            /*isMessage=*/true)
                << "\n";
 }
 
