@@ -45,14 +45,28 @@ struct ResolvedParam {
   Type compute;
   Type reduce;
   Type grad;
+  bool asksForReduce; ///< by an entry of its own or of its unit
 };
 
 /// A unit of which nothing was refused.
 struct ResolvedUnit {
   UnitOp unit;
+  Profile profile;
   SmallVector<ResolvedParam> params;
 };
 } // namespace
+
+static StringRef getName(Profile profile) {
+  switch (profile) {
+  case Profile::PerParam:
+    return "per_param";
+  case Profile::Stable:
+    return "stable";
+  case Profile::GradDtype:
+    return "grad_dtype";
+  }
+  llvm_unreachable("unknown profile");
+}
 
 /// The profile that the IR gives `unit`, or `otherwise`.
 static Profile getProfile(UnitOp unit, Profile otherwise) {
@@ -198,20 +212,20 @@ static LogicalResult reduceInOneDtype(UnitOp unit,
 
 /// The dtypes of every parameter of `unit`, or an error for what is refused.
 static FailureOr<ResolvedUnit> resolve(UnitOp unit, Profile profile) {
-  ResolvedUnit resolved{unit, {}};
+  ResolvedUnit resolved{unit, profile, {}};
   for (ParamOp param : unit.getParams()) {
     if (param.isOpaque()) {
       if (failed(checkOpaque(param)))
         return failure();
-      resolved.params.push_back({param, param.getStorageType(), {}, {}});
+      resolved.params.push_back({param, param.getStorageType(), {}, {}, false});
       continue;
     }
     Type compute = param.getParamType();
     Type reduce = getReduce(param.getPrecisionAttr());
     if (!reduce)
       reduce = getReduce(unit.getPrecisionAttr());
-    resolved.params.push_back(
-        {param, compute, reduce ? reduce : compute, param.getGradType()});
+    resolved.params.push_back({param, compute, reduce ? reduce : compute,
+                               param.getGradType(), reduce != nullptr});
   }
   switch (profile) {
   case Profile::PerParam:
@@ -244,6 +258,38 @@ static void remarkLossScaling(const ResolvedUnit &resolved, DecisionLog &log) {
     log.add(resolved.unit->getLoc(), std::move(decision));
 }
 
+/// Says, once for each pair of dtypes, which gradients have fewer bits in their
+/// reduction than their parameters in storage though nobody asked for that: a
+/// policy that names the param dtype alone means another reduction to each
+/// release of PyTorch.
+static void remarkNarrowReduction(const ResolvedUnit &resolved,
+                                  DecisionLog &log) {
+  llvm::MapVector<std::pair<Type, Type>, SmallVector<ParamOp>> narrowed;
+  for (const ResolvedParam &each : resolved.params) {
+    ParamOp param = each.param;
+    if (param.isOpaque() || !isTrainable(each) || each.asksForReduce)
+      continue;
+    Type storage = param.getStorageType();
+    if (each.reduce.getIntOrFloatBitWidth() < storage.getIntOrFloatBitWidth())
+      narrowed[{storage, each.reduce}].push_back(param);
+  }
+  for (auto &[types, params] : narrowed) {
+    auto [storage, reduce] = types;
+    Decision decision{
+        "ResolvePrecision", /*passed=*/false, "narrowed", {}, {}, {}};
+    llvm::raw_string_ostream stream(decision.reason);
+    stream << "profile '" << getName(resolved.profile) << "' reduces in "
+           << reduce << " what is stored in " << storage
+           << ": 'reduce = " << storage << "'";
+    if (resolved.profile != Profile::GradDtype)
+      stream << " or profile 'grad_dtype'";
+    stream << " keeps its bits";
+    for (ParamOp param : params)
+      decision.items.push_back(param.getSymName().str());
+    log.add(resolved.unit->getLoc(), std::move(decision));
+  }
+}
+
 namespace {
 struct ResolvePrecisionPass
     : mlir::fsdp::impl::ResolvePrecisionPassBase<ResolvePrecisionPass> {
@@ -271,6 +317,7 @@ struct ResolvePrecisionPass
                 PrecisionAttr::get(&getContext(), resolved.compute,
                                    resolved.reduce, resolved.grad));
       remarkLossScaling(unit, log);
+      remarkNarrowReduction(unit, log);
     }
   }
 };

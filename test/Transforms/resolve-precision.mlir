@@ -29,6 +29,7 @@ fsdp.unit @nothing_given on @dp {
   fsdp.param @b : tensor<4xbf16>
   fsdp.param @c : tensor<4xf64> shard_dim 0 frozen
 }
+// expected-remark @below {{[Missed] ResolvePrecision | Category:fsdp | Reason="profile 'per_param' reduces in bf16 what is stored in f32: 'reduce = f32' or profile 'grad_dtype' keeps its bits", names=a}}
 fsdp.unit @param_given on @dp precision <param = bf16> attributes {fsdp.profile = "per_param"} {
   fsdp.param @a : tensor<4xf32>
   fsdp.param @norm : tensor<4xf32> precision <param = f32>
@@ -79,6 +80,7 @@ module attributes {fsdp.profile = "grad_dtype"} {
   fsdp.unit @of_module on @dp precision <param = bf16> {
     fsdp.param @w : tensor<4xf32>
   }
+  // expected-remark @below {{profile 'stable' reduces in bf16 what is stored in f32: 'reduce = f32' or profile 'grad_dtype'}}
   fsdp.unit @of_unit on @dp precision <param = bf16> attributes {fsdp.profile = "stable"} {
     fsdp.param @w : tensor<4xf32>
     fsdp.param @other : tensor<4xbf16> precision <param = f32> frozen
@@ -143,4 +145,35 @@ fsdp.unit @scaled on @dp precision <reduce = f16> attributes {fsdp.profile = "pe
 fsdp.unit @frozen_only on @dp {
   fsdp.param @d : tensor<4xf32>
   fsdp.param @e : tensor<4xf16> frozen
+}
+
+// -----
+
+// Where nobody asked for a reduce dtype, a profile that takes one with fewer bits
+// than the storage says so: once for each pair of dtypes, never for a frozen
+// parameter, an opaque one, a wider or an equal reduction, or where an entry asks.
+
+// CHECK-LABEL: fsdp.unit @narrowed
+module attributes {fsdp.profile = "per_param"} {
+  shard.grid @dp(shape = 4)
+  // expected-remark @below {{reduces in bf16 what is stored in f32: 'reduce = f32' or profile 'grad_dtype' keeps its bits", names="a,c"}}
+  // expected-remark @below {{reduces in bf16 what is stored in f64: 'reduce = f64' or profile 'grad_dtype' keeps its bits", names=b}}
+  fsdp.unit @narrowed on @dp precision <param = bf16> {
+    fsdp.param @a : tensor<4xf32>
+    fsdp.param @b : tensor<4xf64>
+    fsdp.param @c : tensor<4xf32>
+    fsdp.param @negative_frozen : tensor<4xf32> frozen
+    fsdp.param @negative_opaque : tensor<4xi32> frozen
+    fsdp.param @negative_wide : tensor<4xbf16> precision <param = f32>
+    fsdp.param @negative_equal : tensor<4xf16>
+    fsdp.param @negative_own_entry : tensor<4xf64> precision <reduce = f32>
+  }
+  fsdp.unit @negative_entry_of_unit on @dp precision <param = bf16, reduce = bf16> {
+    fsdp.param @d : tensor<4xf32>
+  }
+  // It is the grad dtype that is narrow here.
+  // expected-remark @below {{profile 'grad_dtype' reduces in bf16 what is stored in f32: 'reduce = f32' keeps its bits", names=e}}
+  fsdp.unit @grad on @dp precision <grad = bf16> attributes {fsdp.profile = "grad_dtype"} {
+    fsdp.param @e : tensor<4xf32>
+  }
 }
