@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 PYTHON = "/usr/bin/python3"  # the one that has Debian's NumPy
 MAX_CASES_NOT_COVERED = 0
+TORCH_CASES = "test/torch_fixtures/fsdp2-2.15.json"
+CASE_FILES = ["test/cases.json", "test/sum_cases.json", TORCH_CASES]
 RANDOM_CASES = 100
 RANDOM_EMULATED_CASES = 60
 RANDOM_INTERPRETED_CASES = 40
@@ -256,20 +258,35 @@ def oracle(step):
     """The NumPy model alone: its unit tests, and it on every case. Cases that
     are about IR are not for it, and do not count as skipped."""
     counts = whole(step, PYTHON, "test/oracle/test_oracle.py")
-    counts += whole(step, PYTHON, "scripts/run-cases", "--oracle", "test/cases.json")
+    for file in CASE_FILES:
+        counts += whole(step, PYTHON, "scripts/run-cases", "--oracle", file)
     return Counts(counts.passed, counts.failed)
+
+
+def recorded_again(step):
+    """What PyTorch computes, where the long run finds one: is the file that?"""
+    python = os.environ.get("FSDP_TORCH_PYTHON", PYTHON)
+    if not step.run(python, "-c", "import torch.distributed.fsdp")[0]:
+        step.note("no torch, so nothing is recorded again: see FSDP_TORCH_PYTHON")
+        return Counts(skipped=1)
+    return step.check(
+        python, "test/torch_fixtures/record.py", TORCH_CASES, "--check"
+    )
 
 
 def cases(step):
     """One result per case; what no pass covers yet is skipped, but not too
     much of it. Then some random ones, always the same."""
-    counts = whole(
-        step, PYTHON, "scripts/run-cases",
-        f"--max-not-covered={MAX_CASES_NOT_COVERED}", "test/cases.json",
-    )
-    return counts + whole(
+    counts = Counts()
+    for file in CASE_FILES:
+        counts += whole(
+            step, PYTHON, "scripts/run-cases",
+            f"--max-not-covered={MAX_CASES_NOT_COVERED}", file,
+        )
+    counts += whole(
         step, PYTHON, "scripts/run-cases", f"--random={RANDOM_CASES}", "--seed=1"
     )
+    return counts + recorded_again(step) if step.options.long else counts
 
 
 def emulated(step):
@@ -358,7 +375,8 @@ def main():
     parser.add_argument("steps", nargs="*", metavar="STEP", help="default: all")
     parser.add_argument(
         "--long", action="store_true",
-        help=f"the largest example runs too, and {' and '.join(LONG_STEPS)}",
+        help="the largest example runs too, PyTorch where it is installed, and "
+        f"{' and '.join(LONG_STEPS)}",
     )
     options = parser.parse_args()
     for name in options.steps:

@@ -67,6 +67,7 @@ void mlir::fsdp::buildFsdpOptimizePipeline(OpPassManager &manager,
   ExpandUnitsPassOptions expand;
   expand.unused = options.unused;
   expand.accumulate = options.accumulate;
+  expand.average = options.average;
   expand.align = options.align;
   manager.addPass(createExpandUnitsPass(expand));
   manager.addPass(createVerifyStagePass({Stage::Explicit}));

@@ -66,8 +66,11 @@ struct Group {
 /// What all ranks share.
 class World {
 public:
-  World(const Grid &grid, double timeoutSeconds)
-      : grid(grid), timeoutSeconds(timeoutSeconds), activities(grid.ranks()) {}
+  World(const Grid &grid, double timeoutSeconds, SumOrder order)
+      : order(order), grid(grid), timeoutSeconds(timeoutSeconds),
+        activities(grid.ranks()) {}
+
+  const SumOrder order;
 
   /// Phase 1. `check` compares the arrivals of the group, on the last thread to
   /// arrive. A failure is the failure of the world.
@@ -208,17 +211,17 @@ void copy(void *to, const void *from, int64_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
-/// Reduces elements [begin, end) of row `index` of every member's send buffer
-/// to `result`.
-void reduceSlice(const Group &group, const Call &call, int64_t index,
-                 int64_t begin, int64_t end, void *result) {
+/// Reduces a part of row `index` of every member's send buffer to `result`.
+void reducePart(const Group &group, const Call &call, int64_t index,
+                const OrderedPart &part, void *result) {
   const int64_t element = sizeOf(call.dtype);
   std::vector<const void *> rows;
-  for (const Arrival &member : group.arrivals)
-    rows.push_back(row(member.send, index * call.count + begin, element));
+  for (int64_t member : part.members)
+    rows.push_back(row(group.arrivals[member].send,
+                       index * call.count + part.begin, element));
   const int64_t members = rows.size();
-  reduceRows(reductionOf(call, members), rows.data(), members, end - begin,
-             result);
+  reduceRows(reductionOf(call, members), rows.data(), members,
+             part.end - part.begin, result);
 }
 
 class CommLocal final : public Communicator {
@@ -293,7 +296,10 @@ Status CommLocal::collective(const Call &call, const void *send,
     }
     break;
   case CollectiveKind::ReduceScatter:
-    reduceSlice(group, call, index, 0, call.count, receive);
+    for (const OrderedPart &part :
+         partsOfRow(world->order, call, index, members))
+      reducePart(group, call, index, part,
+                 row(receive, part.begin, sizeOf(call.dtype)));
     break;
   case CollectiveKind::AllReduce: {
     // Slice i is read by member i alone before the barrier, so that it may be
@@ -301,8 +307,10 @@ Status CommLocal::collective(const Call &call, const void *send,
     const int64_t slice = (call.count + members - 1) / members;
     auto begin = [&](int64_t i) { return std::min(i * slice, call.count); };
     const int64_t element = sizeOf(call.dtype);
-    reduceSlice(group, call, 0, begin(index), begin(index + 1),
-                row(receive, begin(index), element));
+    OrderedPart own = inRankOrder(call.count, members).front();
+    own.begin = begin(index);
+    own.end = begin(index + 1);
+    reducePart(group, call, 0, own, row(receive, own.begin, element));
     world->barrier(group);
     for (int64_t i = 1; i < members; ++i) {
       int64_t from = (index + i) % members;
@@ -321,8 +329,9 @@ Status CommLocal::collective(const Call &call, const void *send,
 } // namespace
 
 std::vector<std::unique_ptr<Communicator>>
-fsdprt::createLocalCommunicators(const Grid &grid, double timeoutSeconds) {
-  auto world = std::make_shared<World>(grid, timeoutSeconds);
+fsdprt::createLocalCommunicators(const Grid &grid, double timeoutSeconds,
+                                 SumOrder order) {
+  auto world = std::make_shared<World>(grid, timeoutSeconds, order);
   std::vector<std::unique_ptr<Communicator>> result;
   for (int64_t rank = 0; rank < grid.ranks(); ++rank)
     result.push_back(std::make_unique<CommLocal>(world, rank));

@@ -18,7 +18,8 @@ namespace fsdprt {
 /// One communicator per rank of the grid. A rank waits at most `timeoutSeconds`
 /// for the others, 0 is for ever.
 std::vector<std::unique_ptr<Communicator>>
-createLocalCommunicators(const Grid &grid, double timeoutSeconds);
+createLocalCommunicators(const Grid &grid, double timeoutSeconds,
+                         SumOrder order);
 
 } // namespace fsdprt
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MPI moves bytes; the sums are ours, in the order of the members, so that the
-// bits are those of CommLocal. (The order of MPI's own reductions depends on
-// the algorithm that it picks, and Open MPI 4 has no 16-bit floats.)
+// MPI moves bytes; the sums are ours, in the order that was asked for, so that
+// the bits are those of CommLocal. (The order of MPI's own reductions depends
+// on the algorithm that it picks, and Open MPI 4 has no 16-bit floats.)
 //
 // A collective has three steps:
 //
@@ -114,14 +114,13 @@ private:
 
 class CommMpi final : public Communicator {
 public:
-  CommMpi(const Grid &grid, std::shared_ptr<Mpi> mpi, double timeoutSeconds)
-      : grid(grid), mpi(std::move(mpi)),
+  CommMpi(const Grid &grid, std::shared_ptr<Mpi> mpi, double timeoutSeconds,
+          SumOrder order)
+      : grid(grid), order(order), mpi(std::move(mpi)),
         theWatch(createMpiChannel(this->mpi), timeoutSeconds) {}
   ~CommMpi() override { theWatch.close(); }
 
-  Status start(const std::string &planHash) override {
-    return theWatch.start(planHash);
-  }
+  Status start(const std::string &planHash) override;
   Status collective(const Call &call, const void *send, void *receive) override;
   void enterRun() override { theWatch.setState(Activity::Outside); }
   void leaveRun() override { theWatch.setState(Activity::Left); }
@@ -139,13 +138,15 @@ private:
   Status agreeOn(const Call &call, const Group &group);
   Status gather(const Group &group, const void *send, int64_t rowBytes,
                 char *receive);
-  Status reduce(const Call &call, const Group &group, const char *send,
+  Status reduce(const Call &call, const Group &group,
+                const std::vector<OrderedPart> &parts, const char *send,
                 int64_t pitch, const std::vector<int64_t> &counts,
                 char *result);
   Status run(const Call &call, const Group &group, const void *send,
              void *receive);
 
   const Grid grid;
+  const SumOrder order;
   const std::shared_ptr<Mpi> mpi;
   std::vector<char> rows; ///< of other members, kept from call to call
   Watch theWatch;
@@ -233,9 +234,10 @@ Status CommMpi::gather(const Group &group, const void *send, int64_t rowBytes,
 }
 
 /// `send` has a slice for each member i, `counts[i]` elements from byte
-/// `i * pitch`; `result` becomes the reduction of this member's slice. `result`
-/// may be this member's slice of `send`.
-Status CommMpi::reduce(const Call &call, const Group &group, const char *send,
+/// `i * pitch`; `result` becomes the reduction of this member's slice, part by
+/// part. `result` may be this member's slice of `send`.
+Status CommMpi::reduce(const Call &call, const Group &group,
+                       const std::vector<OrderedPart> &parts, const char *send,
                        int64_t pitch, const std::vector<int64_t> &counts,
                        char *result) {
   const int64_t members = group.members.size();
@@ -266,9 +268,18 @@ Status CommMpi::reduce(const Call &call, const Group &group, const char *send,
     sources[group.index] = send + group.index * pitch + begin * element;
     if (Status status = wait(*batch, group); status.failed())
       return status;
-    if (size > 0)
-      reduceRows(reductionOf(call, members), sources.data(), members, size,
-                 result + begin * element);
+    for (const OrderedPart &piece : parts) {
+      const int64_t from = std::max(piece.begin, begin);
+      const int64_t to = std::min(piece.end, begin + size);
+      if (from >= to)
+        continue;
+      std::vector<const void *> terms;
+      for (int64_t member : piece.members)
+        terms.push_back(static_cast<const char *>(sources[member]) +
+                        (from - begin) * element);
+      reduceRows(reductionOf(call, members), terms.data(), members, to - from,
+                 result + from * element);
+    }
   }
   return {};
 }
@@ -284,8 +295,9 @@ Status CommMpi::run(const Call &call, const Group &group, const void *send,
   case CollectiveKind::AllGather:
     return gather(group, send, rowBytes, to);
   case CollectiveKind::ReduceScatter:
-    return reduce(call, group, from, rowBytes,
-                  std::vector<int64_t>(members, call.count), to);
+    return reduce(call, group, partsOfRow(order, call, group.index, members),
+                  from, rowBytes, std::vector<int64_t>(members, call.count),
+                  to);
   case CollectiveKind::AllReduce:
     break;
   }
@@ -296,8 +308,8 @@ Status CommMpi::run(const Call &call, const Group &group, const void *send,
   auto at = [&](int64_t i) {
     return to + std::min(i * slice, call.count) * element;
   };
-  if (Status status =
-          reduce(call, group, from, slice * element, counts, at(group.index));
+  if (Status status = reduce(call, group, inRankOrder(slice, members), from,
+                             slice * element, counts, at(group.index));
       status.failed())
     return status;
   std::unique_ptr<Mpi::Batch> batch = mpi->batch();
@@ -310,6 +322,28 @@ Status CommMpi::run(const Call &call, const Group &group, const void *send,
     batch->send(group.members[(group.index + members - step) % members],
                 TagData, at(group.index), counts[group.index] * element);
   return wait(*batch, group);
+}
+
+/// Processes have options of their own, and another order of a sum would be
+/// another result that nobody notices.
+Status CommMpi::start(const std::string &planHash) {
+  if (Status status = theWatch.start(planHash); status.failed())
+    return status;
+  std::vector<std::string> orders;
+  if (Status status =
+          theWatch.exchange("the comparison of sum orders",
+                            order == SumOrder::Ring ? "ring" : "rank", orders,
+                            theWatch.timeout());
+      status.failed())
+    return status;
+  for (size_t rank = 1; rank < orders.size(); ++rank)
+    if (orders[rank] != orders[0])
+      return theWatch.learn({FSDPRT_RANKS_DISAGREE,
+                             "ranks disagree on the sum order: rank 0 has "
+                             "'" +
+                                 orders[0] + "', rank " + std::to_string(rank) +
+                                 " has '" + orders[rank] + "'"});
+  return {};
 }
 
 Status CommMpi::collective(const Call &call, const void *send, void *receive) {
@@ -353,6 +387,6 @@ std::unique_ptr<Channel> fsdprt::createMpiChannel(std::shared_ptr<Mpi> mpi) {
 
 std::unique_ptr<Communicator>
 fsdprt::createMpiCommunicator(const Grid &grid, std::shared_ptr<Mpi> mpi,
-                              double timeoutSeconds) {
-  return std::make_unique<CommMpi>(grid, std::move(mpi), timeoutSeconds);
+                              double timeoutSeconds, SumOrder order) {
+  return std::make_unique<CommMpi>(grid, std::move(mpi), timeoutSeconds, order);
 }

@@ -25,7 +25,8 @@ std::unique_ptr<Channel> createMpiChannel(std::shared_ptr<Mpi> mpi);
 /// This process's end of a world of `grid.ranks()` processes on host memory.
 std::unique_ptr<Communicator> createMpiCommunicator(const Grid &grid,
                                                     std::shared_ptr<Mpi> mpi,
-                                                    double timeoutSeconds);
+                                                    double timeoutSeconds,
+                                                    SumOrder order);
 
 } // namespace fsdprt
 

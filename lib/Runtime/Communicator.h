@@ -51,6 +51,31 @@ bool agree(const Call &a, const Call &b);
 /// The arithmetic that a call asks for in a group of `members`.
 Reduction reductionOf(const Call &call, int64_t members);
 
+/// In which order a reduce_scatter adds. An all_reduce adds in the order of the
+/// members whatever this says.
+enum class SumOrder {
+  Rank, ///< of the members
+  Ring  ///< as in Gloo's ring
+};
+
+/// Reads "rank" or "ring"; false if `name` is neither.
+bool parseSumOrder(const std::string &name, SumOrder &order);
+
+/// Elements [begin, end) of a row, and the members of the group in the order in
+/// which their terms are added there.
+struct OrderedPart {
+  int64_t begin, end;
+  std::vector<int64_t> members;
+};
+
+/// The parts of `count` elements that are all added in the order of the
+/// members.
+std::vector<OrderedPart> inRankOrder(int64_t count, int64_t members);
+
+/// The parts of the row of member `owner` in a reduce_scatter.
+std::vector<OrderedPart> partsOfRow(SumOrder order, const Call &call,
+                                    int64_t owner, int64_t members);
+
 /// The grid of ranks, numbered row major.
 struct Grid {
   std::vector<int64_t> shape;

@@ -41,7 +41,7 @@ static std::string nameOr(const char *name, const char *otherwise) {
 
 /// Checks what every world needs, and reads the grid.
 static Status readOptions(const fsdprtOptions *options, const void *contexts,
-                          Grid &grid) {
+                          Grid &grid, SumOrder &order) {
   if (!options || !contexts || !options->gridShape)
     return invalid("options, contexts and gridShape must not be null");
   if (options->gridAxes < 1 || options->gridAxes > 15)
@@ -64,6 +64,10 @@ static Status readOptions(const fsdprtOptions *options, const void *contexts,
   if (options->stream && device != "cuda")
     return invalid("device '" + device +
                    "' has no streams, expected null or device 'cuda'");
+  std::string sumOrder = nameOr(options->sumOrder, "rank");
+  if (!parseSumOrder(sumOrder, order))
+    return invalid("there is no sum order '" + sumOrder +
+                   "', expected rank or ring");
   grid.shape.assign(options->gridShape, options->gridShape + options->gridAxes);
   return {};
 }
@@ -132,7 +136,9 @@ static fsdprtContext *joinHost(std::unique_ptr<DeviceCuda> device,
 Status fsdprt::createLocal(const fsdprtOptions *options,
                            fsdprtContext **contexts) {
   Grid grid;
-  if (Status status = readOptions(options, contexts, grid); status.failed())
+  SumOrder order;
+  if (Status status = readOptions(options, contexts, grid, order);
+      status.failed())
     return status;
   if (options->stream && grid.ranks() > 1)
     return invalid("a stream for " + std::to_string(grid.ranks()) +
@@ -147,7 +153,7 @@ Status fsdprt::createLocal(const fsdprtOptions *options,
         return status;
   int64_t rank = 0;
   for (std::unique_ptr<Communicator> &communicator :
-       createLocalCommunicators(grid, options->timeoutSeconds)) {
+       createLocalCommunicators(grid, options->timeoutSeconds, order)) {
     contexts[rank] = joinHost(std::move(devices[rank]), std::move(communicator),
                               grid, rank, *options);
     ++rank;
@@ -184,8 +190,8 @@ static Status wrongNumber(const std::string &launcher, int64_t ranks,
                  ")" + (isMpi && ranks == 1 ? adviceOnMpirun(grid) : ""));
 }
 
-static Status createMpi(const Grid &grid, const fsdprtOptions &options,
-                        fsdprtContext **context) {
+static Status createMpi(const Grid &grid, SumOrder order,
+                        const fsdprtOptions &options, fsdprtContext **context) {
   std::shared_ptr<Mpi> mpi;
   if (std::string why = openMpi(mpi); !why.empty())
     return invalid("communicator 'mpi' is not available: " + why);
@@ -199,10 +205,10 @@ static Status createMpi(const Grid &grid, const fsdprtOptions &options,
         status.failed())
       return status;
   const int64_t rank = mpi->rank;
-  *context = joinHost(
-      std::move(device),
-      createMpiCommunicator(grid, std::move(mpi), options.timeoutSeconds), grid,
-      rank, options);
+  *context = joinHost(std::move(device),
+                      createMpiCommunicator(grid, std::move(mpi),
+                                            options.timeoutSeconds, order),
+                      grid, rank, options);
   return {};
 }
 
@@ -305,11 +311,16 @@ static Status createNccl(const Grid &grid, const fsdprtOptions &options,
 Status fsdprt::createRank(const fsdprtOptions *options,
                           fsdprtContext **context) {
   Grid grid;
-  if (Status status = readOptions(options, context, grid); status.failed())
+  SumOrder order;
+  if (Status status = readOptions(options, context, grid, order);
+      status.failed())
     return status;
   std::string name = nameOr(options->communicator, "mpi");
   if (name == "mpi")
-    return createMpi(grid, *options, context);
+    return createMpi(grid, order, *options, context);
+  if (name == "nccl" && options->sumOrder)
+    return invalid("communicator 'nccl' adds in an order of its own, expected "
+                   "no sum order");
   if (name == "nccl")
     return createNccl(grid, *options, context);
   return invalid("there is no communicator '" + name +

@@ -54,7 +54,7 @@ static std::optional<double> unlessOne(double value) {
 }
 
 FailureOr<DivisionPlan> DivisionPlan::get(UnitOp unit, const UnitGroup &group,
-                                          Type wire) {
+                                          Type wire, Average average) {
   std::optional<double> factor;
   if (std::optional<APFloat> given = unit.getDivideFactor())
     factor = given->convertToDouble();
@@ -68,7 +68,9 @@ FailureOr<DivisionPlan> DivisionPlan::get(UnitOp unit, const UnitGroup &group,
   if (plan.divisor == 1)
     return plan;
 
-  if (wire.isF16()) {
+  if (average == Average::After) {
+    plan.splitDivide = plan.divisor;
+  } else if (wire.isF16()) {
     double q = getPredivisor(plan.divisor);
     plan.divide = unlessOne(q);
     plan.splitDivide = unlessOne(plan.divisor / q);
@@ -99,22 +101,25 @@ FailureOr<DivisionPlan> DivisionPlan::get(UnitOp unit, const UnitGroup &group,
   return plan;
 }
 
-std::optional<double> DivisionPlan::getBiasedDivisor(const UnitGroup &group,
-                                                     Type wire) const {
+std::optional<DivisionPlan::Bias> DivisionPlan::getBias(const UnitGroup &group,
+                                                        Type wire) const {
   if (wire.getIntOrFloatBitWidth() != 16)
     return std::nullopt;
-  // Only powers of two have exact reciprocals.
-  auto isInexact = [](double x) {
-    int exponent;
-    return std::frexp(x, &exponent) != 0.5;
+  std::optional<double> first;
+  double product = 1;
+  auto multiply = [&](double by) {
+    double exact = toDouble(reciprocal(by, wire)) * by;
+    if (exact != 1 && !first)
+      first = by;
+    product *= exact;
   };
-  double size = group.shardSize();
-  if (reduceScatter == ReduceOp::avg && isInexact(size))
-    return size;
-  if (reduceScatter == ReduceOp::premul && isInexact(divisor))
-    return divisor;
-  size = group.replicateSize();
-  if (allReduce == ReduceOp::avg && isInexact(size))
-    return size;
-  return std::nullopt;
+  if (reduceScatter == ReduceOp::avg)
+    multiply(group.shardSize());
+  if (reduceScatter == ReduceOp::premul)
+    multiply(divisor);
+  if (allReduce == ReduceOp::avg)
+    multiply(group.replicateSize());
+  if (!first)
+    return std::nullopt;
+  return Bias{*first, product - 1};
 }

@@ -20,12 +20,16 @@
 // f16 divides by about the square root of D before the sum, so that the sum
 // does not overflow, and by the rest afterwards, so that small values survive.
 //
+// With `average=after` there is one row for every wire:
+//
+//   any       D != 1            -          sum             sum         D
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_LIB_TRANSFORMS_DIVISIONPLAN_H
 #define FSDP_LIB_TRANSFORMS_DIVISIONPLAN_H
 
-#include "fsdp/Dialect/Fsdp.h"
+#include "fsdp/Transforms/Passes.h"
 
 namespace mlir::fsdp {
 
@@ -41,12 +45,16 @@ struct DivisionPlan {
   /// The row of the table for gradients of `unit` reduced in `wire`. Fails if
   /// the unit's divide factor does not fit the dtype in which `wire` divides.
   static FailureOr<DivisionPlan> get(UnitOp unit, const UnitGroup &group,
-                                     Type wire);
+                                     Type wire, Average average);
 
-  /// The number whose reciprocal a 16-bit `wire` rounds before it multiplies
-  /// every term with it; none if all multipliers are exact.
-  std::optional<double> getBiasedDivisor(const UnitGroup &group,
-                                         Type wire) const;
+  /// What rounding does to a mean whose terms are multiplied by a reciprocal.
+  struct Bias {
+    double divisor; ///< whose reciprocal is not exact; the first one of two
+    double share;   ///< of the mean: 0.002 is 0.2 % too much
+  };
+
+  /// The bias of a 16-bit `wire`; none if all multipliers are exact.
+  std::optional<Bias> getBias(const UnitGroup &group, Type wire) const;
 };
 
 } // namespace mlir::fsdp

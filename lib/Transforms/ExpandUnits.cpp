@@ -70,6 +70,7 @@ struct UnitOpPlan {
 struct ExpandOptions {
   Unused unused;
   Accumulate accumulate;
+  Average average;
   int64_t align;
 };
 
@@ -161,7 +162,7 @@ LogicalResult Planner::planReduced(ReduceGradsOp op, UnitOpPlan &plan) {
     Type wire = param.getReduceType();
     if (!checked.insert(wire).second)
       continue;
-    if (failed(DivisionPlan::get(plan.unit, plan.group, wire)))
+    if (failed(DivisionPlan::get(plan.unit, plan.group, wire, options.average)))
       return plan.unit.emitError()
              << "unit '" << plan.unit.getSymName() << "' has the divide factor "
              << plan.unit.getDivideFactorAttr()
@@ -297,7 +298,8 @@ Value Expander::reduce(const UnitOpPlan &plan, const ReducedParam &reduced) {
   Type wire = param.getReduceType();
   ResolvedBucket bucket = createBucket(plan, param, BucketKind::reduce, wire);
   auto name = FlatSymbolRefAttr::get(bucket.bucket);
-  DivisionPlan division = *DivisionPlan::get(plan.unit, plan.group, wire);
+  DivisionPlan division =
+      *DivisionPlan::get(plan.unit, plan.group, wire, options.average);
   OpBuilder builder(plan.op);
   Location loc = getParamLoc(plan.op, param);
   auto number = [&](std::optional<double> value) {
@@ -405,27 +407,46 @@ static void remarkExpanded(const UnitOpPlan &plan, Unused unused,
                               {}});
 }
 
-/// Says, once for the unit, that a 16-bit mean is biased where its multiplier
-/// is not exact.
-static void remarkBias(const UnitOpPlan &plan, DecisionLog &log) {
+/// Why the mean of gradients in `wire` is not what one division of their exact
+/// sum would give, and what avoids it; empty if there is nothing to say.
+static std::string describeRisk(UnitOp unit, const UnitGroup &group, Type wire,
+                                Average average) {
+  DivisionPlan division = *DivisionPlan::get(unit, group, wire, average);
+  std::string reason;
+  llvm::raw_string_ostream stream(reason);
+  if (auto bias = division.getBias(group, wire)) {
+    stream << llvm::format("the mean is biased by %+.2g %%, 1/%g is not exact "
+                           "in ",
+                           100 * bias->share, bias->divisor)
+           << wire
+           << llvm::format(": 'average=after' or 'reduction sum divide_factor "
+                           "%g' divides exactly",
+                           division.divisor);
+  } else if (average == Average::After && wire.isF16()) {
+    auto before = DivisionPlan::get(unit, group, wire, Average::Before);
+    if (succeeded(before) && before->divide)
+      stream << llvm::format(
+          "the sum of %lld ranks in f16 overflows above "
+          "65504: 'average=before' divides by %g first",
+          (long long)(group.shardSize() * group.replicateSize()),
+          *before->divide);
+  }
+  return reason;
+}
+
+/// Says so once for the unit.
+static void remarkRisk(const UnitOpPlan &plan, Average average,
+                       DecisionLog &log) {
   UnitOp unit = plan.unit;
   for (const ReducedParam &reduced : plan.reduced) {
     ParamOp param = reduced.param;
     Type wire = param.getReduceType();
-    DivisionPlan division = *DivisionPlan::get(unit, plan.group, wire);
-    std::optional<double> divisor = division.getBiasedDivisor(plan.group, wire);
-    if (!divisor)
+    std::string reason = describeRisk(unit, plan.group, wire, average);
+    if (reason.empty())
       continue;
-    std::string reason;
-    llvm::raw_string_ostream(reason)
-        << llvm::format("the mean is biased, 1/%g is not exact in ", *divisor)
-        << wire
-        << llvm::format(": 'reduction sum divide_factor %g' divides "
-                        "exactly",
-                        division.divisor);
     return log.add(unit->getLoc(), {"ExpandUnits",
                                     /*passed=*/false,
-                                    "biased",
+                                    wire.isF16() ? "overflow" : "biased",
                                     std::move(reason),
                                     {unit.getSymName().str()},
                                     {}});
@@ -449,7 +470,7 @@ struct ExpandUnitsPass
 
   void runOnOperation() override {
     SymbolTableCollection symbolTables;
-    ExpandOptions options{unused, accumulate, align};
+    ExpandOptions options{unused, accumulate, average, align};
     FailureOr<SmallVector<UnitOpPlan, 0>> plans =
         Planner(symbolTables, options).plan(getOperation());
     if (failed(plans))
@@ -461,7 +482,7 @@ struct ExpandUnitsPass
     for (const UnitOpPlan &plan : *plans) {
       remarkExpanded(plan, unused, log);
       if (!plan.isGather() && remarked.insert(plan.unit).second)
-        remarkBias(plan, log);
+        remarkRisk(plan, average, log);
       expander.expand(plan);
     }
   }

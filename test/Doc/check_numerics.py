@@ -86,6 +86,35 @@ def reduce(row):
     expect(row, wide, reduction.combine(terms, t, mode, accumulate="f32"), t)
 
 
+def mean(row):
+    listed, wire, before, after = row[0].split(","), dtype(row[1]), row[2], row[3]
+    terms = [number(x, wire) for x in listed]
+    for average, want in (("before", before), ("after", after)):
+        how = reduction.plan(unit_of(len(terms)), wire, average=average)
+        rows = [reduction.pack_gradient(x, wire, wire, how) for x in terms]
+        total = reduction.combine(rows, wire, how.reduce_scatter, how.premul)
+        expect(row, want, reduction.unpack_gradient(total, wire, wire, how), wire)
+
+
+def ring(row):
+    listed, wire, by_rank, *by_owner = row
+    t = dtype(wire)
+    terms = [number(x, t) for x in listed.split(",")]
+    expect(row, by_rank, reduction.combine(terms, t, "sum"), t)
+    owners = [0, 1, 2, len(terms) - 1]
+    for owner, want in zip(owners, by_owner):
+        if want:
+            ordered = reduction.ring(terms, owner)
+            expect(row, want, reduction.combine(ordered, t, "sum"), t)
+
+
+def ring_chunk(row):
+    members, length, wire, chunk = int(row[0]), int(row[1]), row[2], int(row[3])
+    got = reduction.ring_chunk(length, members, dtype(wire).size)
+    if got != chunk:
+        sys.exit(f"{' | '.join(row)}: computed {got}")
+
+
 def add(row):
     t = dtype(row[0])
     expect(row, row[3], dtypes.add(number(row[1], t), number(row[2], t), t), t)
@@ -101,7 +130,8 @@ def grad_dtype(row):
 KINDS = {
     "cast": cast, "divide": divide, "predivisor": predivisor,
     "f16 average": f16_average, "reduce": reduce, "add": add,
-    "grad dtype": grad_dtype,
+    "grad dtype": grad_dtype, "average": mean, "ring": ring,
+    "ring chunk": ring_chunk,
 }
 
 

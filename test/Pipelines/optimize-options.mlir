@@ -1,6 +1,6 @@
 // Every option of the pipeline reaches its pass.
 //
-// RUN: fsdp-opt --fsdp-optimize='profile=stable unused=zero accumulate=f32 align=256 scope=global max-bytes=1024,2048 gather=per-dtype order=execution' --dump-pass-pipeline %s 2>&1 | FileCheck %s
+// RUN: fsdp-opt --fsdp-optimize='profile=stable unused=zero accumulate=f32 average=after align=256 scope=global max-bytes=1024,2048 gather=per-dtype order=execution' --dump-pass-pipeline %s 2>&1 | FileCheck %s
 // RUN: fsdp-opt --fsdp-optimize --dump-pass-pipeline %s 2>&1 | FileCheck %s --check-prefix=DEFAULT
 // RUN: fsdp-opt --fsdp-optimize='policy=megatron max-elements=3,4' --dump-pass-pipeline %s 2>&1 | FileCheck %s --check-prefix=NAMED
 // RUN: fsdp-opt --fsdp-optimize=opt-level=0 --dump-pass-pipeline %s 2>&1 | FileCheck %s --check-prefix=NAIVE
@@ -12,7 +12,7 @@
 
 // CHECK:      fsdp-verify-stage{stage=input}
 // CHECK-NEXT: fsdp-resolve-precision{profile=stable}
-// CHECK-NEXT: fsdp-expand-units{accumulate=f32 align=256 unused=zero}
+// CHECK-NEXT: fsdp-expand-units{accumulate=f32 align=256 average=after unused=zero}
 // CHECK-NEXT: fsdp-verify-stage{stage=explicit}
 // CHECK-NEXT: fsdp-form-buckets{gather=per-dtype max-bytes={1024,2048} {{.*}}order=execution policy= scope=global}
 // CHECK-NEXT: fsdp-fuse-casts
@@ -21,7 +21,7 @@
 // CHECK-NEXT: )
 
 // DEFAULT:      fsdp-resolve-precision{profile=per_param}
-// DEFAULT-NEXT: fsdp-expand-units{accumulate=wire align=128 unused=skip}
+// DEFAULT-NEXT: fsdp-expand-units{accumulate=wire align=128 average=before unused=skip}
 // DEFAULT:      fsdp-form-buckets{gather= {{.*}}order= policy= scope=unit}
 
 // NAMED: fsdp-form-buckets{gather= {{.*}}max-elements={3,4} order= policy=megatron scope=unit}

@@ -24,15 +24,15 @@ func.func @step(%a: tensor<2xf32>, %g: tensor<4xf32>) {
 
 shard.grid @dp(shape = 3)
 shard.grid @hsdp(shape = 3x4)
-// expected-remark @below {{[Missed] ExpandUnits | Category:fsdp | Reason="the mean is biased, 1/3 is not exact in bf16: 'reduction sum divide_factor 3' divides exactly", names=mean}}
+// expected-remark @below {{[Missed] ExpandUnits | Category:fsdp | Reason="the mean is biased by +0.2 %, 1/3 is not exact in bf16: 'average=after' or 'reduction sum divide_factor 3' divides exactly", names=mean}}
 fsdp.unit @mean on @dp {
   fsdp.param @p0 : tensor<3xf32>
   fsdp.param @p1 : tensor<3xbf16>
   fsdp.param @p2 : tensor<3xbf16>
 }
-// expected-remark @below {{1/3 is not exact in bf16: 'reduction sum divide_factor 12'}}
+// expected-remark @below {{biased by +0.2 %, 1/3 is not exact in bf16: 'average=after' or 'reduction sum divide_factor 12'}}
 fsdp.unit @replicas on @hsdp replicate_axes [0] { fsdp.param @p3 : tensor<4xbf16> }
-// expected-remark @below {{1/5.5 is not exact in bf16: 'reduction sum divide_factor 5.5'}}
+// expected-remark @below {{biased by -0.098 %, 1/5.5 is not exact in bf16: 'average=after' or 'reduction sum divide_factor 5.5'}}
 fsdp.unit @factor on @dp divide_factor 5.5 { fsdp.param @p4 : tensor<3xbf16> }
 fsdp.unit @exact on @dp reduction sum divide_factor 3.0 { fsdp.param @p5 : tensor<3xbf16> }
 fsdp.unit @power on @dp divide_factor 0.25 { fsdp.param @p6 : tensor<3xbf16> }

@@ -110,16 +110,33 @@ def _reduce(case):
     precisions = precisions_of(case, units)
     steps = case["inputs"]["steps"]
     last = buckets.reduce_buckets(units, precisions, options, steps[-1]["grads"])
-    _expect_reduce_buckets(case["expected"]["buckets"], last)
+    if "buckets" in case["expected"]:
+        _expect_reduce_buckets(case["expected"]["buckets"], last)
+    expect_shards(case, _shards(units, options, precisions, steps))
 
+
+def _places(units, options, precisions, grads):
+    """{name: (first element, length)} of what lies where in a bucket's row."""
+    out = {}
+    for bucket in buckets.reduce_buckets(units, precisions, options, grads):
+        layout = bucket.layout
+        for (_, p, wire), offset in zip(bucket.members, layout.offsets):
+            out[p.name] = offset // wire.size, layout.row_elements
+    return out
+
+
+def _shards(units, options, precisions, steps):
+    """{name: (dtype, one carrier per grid rank)} after the last step."""
     shards = {}
+    places = _places(units, options, precisions, steps[-1]["grads"])
     for unit in units:
         for p in unit.trainable:
             if p.name not in _named(steps):
                 continue
             layout = ShardLayout(p.shape, p.shard_dim, unit.grid.w)
             reducer = reduction.GradientReducer(
-                unit, p, layout, precisions[p.name], options.accumulate
+                unit, p, layout, precisions[p.name], options.accumulate,
+                options.average, options.sum_order, places.get(p.name),
             )
             for step in steps:
                 if p.name not in step["grads"]:
@@ -130,7 +147,22 @@ def _reduce(case):
                     [g for _, g in full], full[0][0], step.get("all_reduce", True)
                 )
             shards[p.name] = (reducer.grad, reducer.shards)
-    expect_shards(case, shards)
+    return shards
+
+
+def _step(case):
+    units, options = units_of(case), options_of(case)
+    precisions = precisions_of(case, units)
+    for unit in units:
+        for p in unit.params:
+            stored = tensor(case["inputs"]["tensors"][p.name], p.shape, 0, p.storage)
+            layout = ShardLayout(p.shape, p.shard_dim, unit.grid.w)
+            to, want = precisions[p.name].param, case["expected"]["full"][p.name]
+            expect(f"{p.name}, dtype", want["dtype"], to.name)
+            cast = [dtypes.cast(s, p.storage, to) for s in layout.cut(stored[1])]
+            expect_values(p.name, want["values"], layout.join(cast), to)
+    steps = [{"grads": case["inputs"]["grads"]}]
+    expect_shards(case, _shards(units, options, precisions, steps))
 
 
 def expect_shards(case, shards):
@@ -217,6 +249,7 @@ RUN = {
     "concat": _concat,
     "unchunk": _unchunk,
     "reduce": _reduce,
+    "step": _step,
     "resolve": _resolve,
     "buckets": _buckets,
     "error": _error,

@@ -17,6 +17,7 @@ import numpy as np
 from oracle import dtypes, reduction, tensor_file
 from oracle.description import units_of
 from oracle.dtypes import dtype
+from oracle.layout import ShardLayout
 
 from . import ir
 from .bucket_case import HandWritten, options_of, precisions_of
@@ -37,7 +38,9 @@ MAX_RANKS = 64  # of fsdp-run
 
 def runs_program(case):
     """Whether the target matters: does the case run local ops?"""
-    return case["kind"] in ("layout", "chunk_cat", "concat", "unchunk", "reduce")
+    return case["kind"] in (
+        "layout", "chunk_cat", "concat", "unchunk", "reduce", "step"
+    )
 
 
 class ToolFailed(Exception):
@@ -105,7 +108,8 @@ class CaseRun:
         given = self.case.get("options", {})
         flags = {
             "align": "align", "max_bytes": "max-bytes", "gather": "gather",
-            "accumulate": "accumulate", "unused": "unused", "scope": "scope",
+            "accumulate": "accumulate", "average": "average", "unused": "unused",
+            "scope": "scope", "policy": "policy",
         }
         words = [f"opt-level={opt_level}"]
         words += [f"{flags[k]}={v}" for k, v in given.items() if k in flags]
@@ -136,7 +140,7 @@ class CaseRun:
         self.succeed(
             "fsdp-run", f"./{artefact}", f"--ranks={self.ranks}",
             f"--in={name}", f"--out={artefact}.{{rank}}.safetensors",
-            *self.target.run_options,
+            f"--sum-order={self.options.sum_order}", *self.target.run_options,
         )
         return [
             tensor_file.read(self.folder / f"{artefact}.{rank}.safetensors")
@@ -303,7 +307,8 @@ class CaseRun:
             precisions = precisions_of(self.case, units_of(self.case))
             text, args, origin, results = ir.steps(self.case, precisions)
         source = self.write(text)
-        self.expect_reduce_plan(source)
+        if "buckets" in self.case["expected"]:
+            self.expect_reduce_plan(source)
         inputs = []
         for rank in range(self.ranks):
             tensors = {}
@@ -311,17 +316,49 @@ class CaseRun:
                 t, full = tensor(step["grads"][p["name"]], p["shape"], rank)
                 tensors[name] = (t, p["shape"], full)
             inputs.append(tensors)
+        names = ir.tensor_names(results, "result")
         for level in (0, 2):
-            words = self.optimize_options(level).split()[1:]
-            extra = [f"--optimize={' '.join(words)}"] if words else []
-            artefact = self.compile(
-                source, f"case-O{level}.so", f"--opt-level={level}", *extra
-            )
-            out = self.execute(artefact, inputs)
-            names = ir.tensor_names(results, "result")
+            out = self.execute(self.compile_at(level, source), inputs)
             shards = {
                 r.name: (out[0][name][0], [o[name][2] for o in out])
                 for r, name in zip(results, names)
+            }
+            expect_shards(self.case, shards)
+
+    def compile_at(self, level, source):
+        words = self.optimize_options(level).split()[1:]
+        extra = [f"--optimize={' '.join(words)}"] if words else []
+        return self.compile(
+            source, f"case-O{level}.so", f"--opt-level={level}", *extra
+        )
+
+    def run_step(self):
+        """Full weights are cut into shards here: a file per rank has those."""
+        units = units_of(self.case)
+        precisions = precisions_of(self.case, units)
+        given = self.case["inputs"]
+        source = self.write(ir.declared(self.case, precisions, given["grads"]))
+        inputs = [{} for _ in range(self.ranks)]
+        for unit in units:
+            for p in unit.params:
+                t, full = tensor(given["tensors"][p.name], p.shape, 0, p.storage)
+                layout = ShardLayout(p.shape, p.shard_dim, unit.grid.w)
+                shares = layout.cut(full)
+                for rank in range(self.ranks):
+                    share = shares[unit.grid.shard_place(rank)]
+                    inputs[rank][p.name] = (t, layout.shard_shape, share)
+                for rank in range(self.ranks if p.name in given["grads"] else 0):
+                    t, full = tensor(given["grads"][p.name], p.shape, rank)
+                    inputs[rank][f"{p.name}.grad"] = (t, p.shape, full)
+        expected = self.case["expected"]
+        for level in self.case.get("levels", (0, 2)):
+            out = self.execute(self.compile_at(level, source), inputs)
+            for name, want in expected["full"].items():
+                for rank in range(self.ranks):
+                    self.expect_full(f"{name}, rank {rank}", want, out[rank][name])
+            shards = {
+                name: (out[0][f"{name}.grad"][0], [o[f"{name}.grad"][2] for o in out])
+                for name in expected["shards"]
             }
             expect_shards(self.case, shards)
 
@@ -332,7 +369,9 @@ class CaseRun:
         bucket = {"kind": "reduce", "wire": wire, "members": members}
         case = dict(self.case, inputs=dict(self.case["inputs"], bucket=bucket))
         hand = HandWritten(case)
-        how = reduction.plan(hand.unit, hand.wire, self.options.accumulate)
+        how = reduction.plan(
+            hand.unit, hand.wire, self.options.accumulate, self.options.average
+        )
         return ir.partial_steps(case, hand, how)
 
     def expect_reduce_plan(self, source):

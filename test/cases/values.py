@@ -28,8 +28,35 @@ def expect(what, expected, actual):
         raise Mismatch(what, expected, actual)
 
 
+def shared_tensors(document):
+    """The cases of a file. A string `@name` in one stands for that one of the
+    file's tensors, so that what many cases read is written once."""
+    shared = document.get("tensors", {})
+
+    def replaced(value):
+        if isinstance(value, dict):
+            return {k: replaced(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [replaced(v) for v in value]
+        if isinstance(value, str) and value.startswith("@"):
+            return shared[value[1:]]
+        return value
+
+    return replaced(document["cases"]) if shared else document["cases"]
+
+
+def count_of(values, t):
+    return len(values) // (2 * t.size) if isinstance(values, str) else len(values)
+
+
 def numbers(values, t):
-    """A list of numbers, `nan`, `inf`, `-inf` and 0x... patterns as a carrier."""
+    """A list of numbers, `nan`, `inf`, `-inf` and 0x... patterns as a carrier; or
+    one string of patterns, two digits a byte, without anything between them."""
+    if isinstance(values, str):
+        big_endian = np.frombuffer(bytes.fromhex(values), f">u{t.size}")
+        out = t.zeros(big_endian.size)
+        dtypes.bits(out)[:] = big_endian
+        return out
     out = t.zeros(len(values))
     pattern = dtypes.bits(out)
     for i, v in enumerate(values):
@@ -57,8 +84,8 @@ def tensor(spec, shape, rank, storage=None):
         scope = {"__builtins__": {}, "r": rank}
         code = compile(spec["formula"], "formula", "eval")
         values = [eval(code, scope, {"i": i}) for i in range(count)]
-    if len(values) != count:
-        raise ValueError(f"{len(values)} values for a tensor of {count}")
+    if count_of(values, t) != count:
+        raise ValueError(f"{count_of(values, t)} values for a tensor of {count}")
     return t, numbers(values, t)
 
 

@@ -19,8 +19,17 @@ class Options:
     scope: str = "unit"
     max_bytes: Optional[int] = None
     accumulate: str = "wire"
+    average: str = "before"
+    sum_order: str = "rank"
     unused: str = "skip"
+    policy: str = ""
     opt_level: int = 2
+
+    def __post_init__(self):
+        if self.policy not in ("", "torch-fsdp2"):
+            raise ValueError(f"the oracle knows no policy '{self.policy}'")
+        if self.policy:
+            self.align = 1
 
 
 @dataclass
@@ -118,7 +127,9 @@ def reduce_buckets(units, precisions, options, has_grad=None):
             named = unit.trainable
         for p in named:
             wire = precisions[p.name].reduce
-            how = reduction.plan(unit, wire, options.accumulate)
+            how = reduction.plan(
+                unit, wire, options.accumulate, options.average
+            )
             items.append(Bucket("reduce", [(unit, p, wire)], how, options.align))
 
     def key(item):

@@ -36,11 +36,13 @@ def not_one(x):
     return None if x == 1 else x
 
 
-def plan(unit, wire, accumulate="wire"):
+def plan(unit, wire, accumulate="wire", average="before"):
     """The row of the division table for a unit and a wire dtype."""
     grid, d = unit.grid, unit.divisor
     wide = accumulate if accumulate == "f32" and wire in (F16, BF16) else None
     after = "sum" if grid.replicate_axes else None
+    if average == "after":
+        return Plan("sum", None, after, None, not_one(d), wide)
     if wire is F16 and d != 1:
         q = predivisor(d)
         return Plan("sum", None, after, not_one(q), not_one(d / q), wide)
@@ -58,9 +60,32 @@ def plan(unit, wire, accumulate="wire"):
     return Plan("premul", dtypes.round_scalar(1 / d, wire), after, None, None, wide)
 
 
+def ring(terms, last):
+    """The terms in the order of a ring: downwards from the member before the
+    last one, around, to the last one."""
+    return terms[:last][::-1] + terms[last:][::-1]
+
+
+def ring_chunk(length, members, size):
+    """How many elements of all rows, one after the other, a ring adds in one
+    order: a multiple of the number of segments that a member's part has."""
+    bytes_of_all = length * members * size
+    segments = 2
+    while segments * members * 2**20 < bytes_of_all:
+        segments += 1
+    return -(-length // segments) * segments
+
+
+def ring_members(offset, count, length, owner, members, size):
+    """For each of `count` elements from `offset` of the owner's row of `length`
+    elements, the member at which its sum ends."""
+    places = owner * length + offset + np.arange(count)
+    return places // ring_chunk(length, members, size)
+
+
 def combine(terms, t, mode, premul=None, accumulate=None):
-    """What every member of a group gets, from the members' rows in group
-    order. Each term is scaled first, then added in rank order."""
+    """What a member of a group gets, from the members' rows. Each term is scaled
+    first, then added in the order of the list."""
     size = len(terms)
     if mode == "premul":
         scale = premul
@@ -97,16 +122,27 @@ def unpack_gradient(x, wire, grad, how):
     return dtypes.cast(x, wire, grad)
 
 
-def reduce_scatter(grid, packed, wire, how):
+def reduce_scatter(grid, packed, wire, how, sum_order="rank", place=None):
     """Per rank, its share of its group's sum. `packed[rank]` holds one share
-    per place of the shard group."""
+    per place of the shard group. `place`, for a ring: (where in its row a share
+    begins, length of the row); by default the share is the row."""
     out = []
     for rank in range(grid.ranks):
-        place = grid.shard_place(rank)
-        rows = [packed[m][place] for m in grid.group(rank, grid.shard_axes)]
-        out.append(
-            combine(rows, wire, how.reduce_scatter, how.premul, how.accumulate)
+        owner = grid.shard_place(rank)
+        rows = [packed[m][owner] for m in grid.group(rank, grid.shard_axes)]
+        scale = (wire, how.reduce_scatter, how.premul, how.accumulate)
+        if sum_order == "rank":
+            out.append(combine(rows, *scale))
+            continue
+        offset, length = place or (0, rows[0].size)
+        ends = ring_members(
+            offset, rows[0].size, length, owner, len(rows), wire.size
         )
+        share = np.zeros_like(rows[0])
+        for last in np.unique(ends):
+            here = ends == last
+            share[here] = combine(ring([r[here] for r in rows], last), *scale)
+        out.append(share)
     return out
 
 
@@ -127,12 +163,16 @@ class GradientReducer:
     rank's full gradient and returns the accumulated shards, or None while a
     partial sum waits for its all-reduce."""
 
-    def __init__(self, unit, param, layout, precision, accumulate="wire"):
+    def __init__(
+        self, unit, param, layout, precision, accumulate="wire", average="before",
+        sum_order="rank", place=None,
+    ):
         self.grid = unit.grid
         self.layout = layout
         self.wire = precision.reduce
         self.grad = precision.grad
-        self.how = plan(unit, self.wire, accumulate)
+        self.how = plan(unit, self.wire, accumulate, average)
+        self.sum_order, self.place = sum_order, place
         self.partial = None
         self.shards = None
 
@@ -141,7 +181,9 @@ class GradientReducer:
             self.layout.cut(pack_gradient(g, source, self.wire, self.how))
             for g in gradients
         ]
-        shares = reduce_scatter(self.grid, packed, self.wire, self.how)
+        shares = reduce_scatter(
+            self.grid, packed, self.wire, self.how, self.sum_order, self.place
+        )
         if self.partial is not None:
             shares = [
                 dtypes.add(old, new, self.wire)

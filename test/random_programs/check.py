@@ -34,6 +34,10 @@ class Failed(Exception):
         self.program = program
 
 
+def sum_order_of(batch):
+    return batch.get("sum_order", "rank")
+
+
 def first_line(text):
     lines = [line for line in text.strip().splitlines() if line.strip()]
     return lines[0] if lines else "(it printed nothing)"
@@ -74,10 +78,11 @@ class Tools:
             *compile_flags(batch), "-o", f"O{level}.so",
         )
 
-    def run(self, work, level, names):
+    def run(self, work, level, names, sum_order):
         """Runs these entries."""
         return self.call(
             work, "fsdp-run", f"./O{level}.so", *(f"--entry={n}" for n in names),
+            f"--sum-order={sum_order}",
             f"--fill={SEED}", "--in={entry}.{rank}.in",
             f"--out={{entry}}.{{rank}}.O{level}",
         )
@@ -92,7 +97,7 @@ def _read(path):
 class _Program:
     """One program of a batch on one grid."""
 
-    def __init__(self, program, grid, options, shared_ranks):
+    def __init__(self, program, grid, batch, shared_ranks):
         self.program = program
         self.name = program["name"]
         self.ranks = prod(grid["shape"])
@@ -100,7 +105,10 @@ class _Program:
         self.names = names_of(self.line.results, "result")
         self.arguments = Arguments(program, self.line, grid, shared_ranks)
         self.precisions = precisions_of(program, grid)
-        self.values = evaluate(self.line, self.arguments, self.precisions, options)
+        self.values = evaluate(
+            self.line, self.arguments, self.precisions, batch["options"],
+            sum_order_of(batch),
+        )
 
     def write(self, work):
         for rank in range(self.ranks):
@@ -165,14 +173,14 @@ def _compile(tools, work, batch, grid):
             raise Failed(f"level {level}: {error}")
 
 
-def _run(tools, work, names):
+def _run(tools, work, names, sum_order):
     """The failures of programs, which are run one by one only if one fails."""
     failures = {}
     for level in tools.levels:
-        error = tools.run(work, level, names)
+        error = tools.run(work, level, names, sum_order)
         if error is None:
             continue
-        alone = {name: tools.run(work, level, [name]) for name in names}
+        alone = {name: tools.run(work, level, [name], sum_order) for name in names}
         if not any(alone.values()):
             raise Failed(f"level {level}, only one after the other: {error}")
         for name, error in alone.items():
@@ -188,12 +196,13 @@ def _check_on(tools, work, batch, grid):
     if "other_grid" in batch:
         shared = min(prod(g["shape"]) for g in (batch["grid"], batch["other_grid"]))
     programs = [
-        _Program(described, grid, batch["options"], shared)
+        _Program(described, grid, batch, shared)
         for described in batch["programs"]
     ]
     for program in programs:
         program.write(work)
-    failed = _run(tools, work, [program.name for program in programs])
+    names = [program.name for program in programs]
+    failed = _run(tools, work, names, sum_order_of(batch))
     results, failures = {}, list(failed.values())
     for program in programs:
         if program.name in failed:

@@ -26,8 +26,8 @@ FEATURES = [
     "several units", "frozen", "absent", "unused=zero", "tied use",
     "microbatches", "gradients added before the reduction",
     "shards added after it", "partial sum", "partial in a signature",
-    "split adds", "sum", "divide factor", "accumulate=f32", "stable",
-    "grad_dtype", "align below 16", "align 16 and more", "scope=global",
+    "split adds", "sum", "divide factor", "accumulate=f32", "average=after",
+    "sums in a ring", "stable", "grad_dtype", "align below 16", "align 16 and more", "scope=global",
     "max-bytes", "list of limits", "per-dtype", "order=execution",
     "torch-fsdp2", "inductor", "xla", "deepspeed", "megatron", "casts", "edges",
     "two numbers of ranks", "LLVM optimises",
@@ -94,6 +94,10 @@ def _reduce_features(unit, model, steps, precisions, batch):
 
     trainable = {p["name"] for p in unit["params"] if not p.get("frozen")}
     declared = [s for s in own if "reduce" in s]
+    if batch["options"].get("average") == "after" and declared:
+        out.add("average=after" if model.divisor != 1 else "")
+    if batch.get("sum_order") == "ring" and model.grid.w > 2:
+        out.add("sums in a ring")
     if any({g["param"] for g in s["grads"]} < trainable for s in declared):
         out.add("absent")
         out.add("unused=zero" if batch["options"].get("unused") == "zero" else "")

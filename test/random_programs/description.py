@@ -5,8 +5,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # A batch is one module: {"name", "grid", "options", "programs"}, for a batch that
-# also runs on another number of ranks "other_grid", and "codegen_level" if it is
-# not 0. A program is one entry:
+# also runs on another number of ranks "other_grid", and "codegen_level" and
+# "sum_order" if they are not 0 and "rank". A program is one entry:
 #
 #   {"name", "values", "units": [as in test/cases.json, with "profile"],
 #    "steps": [GATHER | REDUCE | PARTIAL]}

@@ -172,8 +172,9 @@ def module_text(grid, programs):
 
 OPTION_FLAGS = {
     "align": "align", "max_bytes": "max-bytes", "gather": "gather",
-    "accumulate": "accumulate", "unused": "unused", "order": "order",
-    "scope": "scope", "policy": "policy", "max_elements": "max-elements",
+    "accumulate": "accumulate", "average": "average", "unused": "unused",
+    "order": "order", "scope": "scope", "policy": "policy",
+    "max_elements": "max-elements",
 }
 
 

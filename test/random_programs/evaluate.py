@@ -122,7 +122,7 @@ def _gather(unit, operation, values):
         ]
 
 
-def _reduce(unit, operation, values, precisions, accumulate):
+def _reduce(unit, operation, values, precisions, options, sum_order):
     for p, source, result in zip(
         operation.params, operation.operands, operation.results
     ):
@@ -130,7 +130,8 @@ def _reduce(unit, operation, values, precisions, accumulate):
         layout = ShardLayout(param.shape, param.shard_dim, unit.grid.w)
         precision = precisions[unit.name, param.name]
         reducer = reduction.GradientReducer(
-            unit, param, layout, precision, accumulate
+            unit, param, layout, precision, options.get("accumulate", "wire"),
+            options.get("average", "before"), sum_order,
         )
         values[result] = reducer.step(values[source], dtype(source.dtype))
 
@@ -170,7 +171,7 @@ def _split(operation, values):
             values[result].append(new)
 
 
-def _spelled_out(operation, values):
+def _spelled_out(operation, values, sum_order):
     """An operation on a bucket of the program's own."""
     bucket = operation.bucket
     grid, wire, how = bucket.model.grid, dtype(bucket.wire), bucket.how
@@ -179,26 +180,27 @@ def _spelled_out(operation, values):
         _pack(operation, values)
     elif operation.kind == "reduce_scatter":
         packed = [rows.reshape(grid.w, -1) for rows in values[source]]
-        values[result] = reduction.reduce_scatter(grid, packed, wire, how)
+        values[result] = reduction.reduce_scatter(
+            grid, packed, wire, how, sum_order
+        )
     elif operation.kind == "all_reduce":
         values[result] = reduction.all_reduce(grid, values[source], wire, how)
     else:
         _split(operation, values)
 
 
-def evaluate(line, arguments, precisions, options):
+def evaluate(line, arguments, precisions, options, sum_order="rank"):
     """{tensor: carriers}, results among them."""
     values = dict(arguments.values)
     for operation in line.body:
         if operation.kind in ("gather", "reduce"):
             unit = arguments.models[operation.unit["name"]]
         if operation.bucket:
-            _spelled_out(operation, values)
+            _spelled_out(operation, values, sum_order)
         elif operation.kind == "gather":
             _gather(unit, operation, values)
         elif operation.kind == "reduce":
-            accumulate = options.get("accumulate", "wire")
-            _reduce(unit, operation, values, precisions, accumulate)
+            _reduce(unit, operation, values, precisions, options, sum_order)
         elif operation.kind == "cast":
             (source,), (result,) = operation.operands, operation.results
             a, b = dtype(source.dtype), dtype(result.dtype)

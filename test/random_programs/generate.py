@@ -249,6 +249,8 @@ def _options(rng, number):
         options["unused"] = "zero"
     if _some(rng, 0.5):
         options["accumulate"] = "f32"
+    if _some(rng, 0.4):
+        options["average"] = "after"
     return options
 
 
@@ -268,6 +270,13 @@ def batch(seed, number, count=BATCH):
     out["grid"] = {"shape": list(shape)}
     if number % 9 == 1:
         out["codegen_level"] = 2
+    # In a ring the order depends on the place in the buffer, unless rows have an
+    # even number of elements.
+    options = out["options"]
+    if number % 3 == 2 and options.get("policy") != "torch-fsdp2":
+        out["sum_order"] = "ring"
+        if "align" in options:
+            options["align"] = max(options["align"], 16)
     out["programs"] = []
     while len(out["programs"]) < count:
         name = f"p{number}_{len(out['programs'])}"

@@ -66,7 +66,7 @@ def _smaller(param):
 def _changes(batch):
     """(dictionary, key, new value or None); the key None stands for several."""
     yield from _lists(batch, "programs", 1)
-    yield from _absent(batch, "other_grid", "codegen_level")
+    yield from _absent(batch, "other_grid", "codegen_level", "sum_order")
     for key in list(batch["options"]):
         yield batch["options"], key, None
     for program in batch["programs"]:

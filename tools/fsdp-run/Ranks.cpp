@@ -377,6 +377,8 @@ Expected<Ranks> Ranks::create(const Manifest &manifest, const Entry &entry,
   runtime.localRank = options.localRank;
   if (!options.rendezvous.empty())
     runtime.rendezvous = options.rendezvous.c_str();
+  if (!options.sumOrder.empty())
+    runtime.sumOrder = options.sumOrder.c_str();
   runtime.log = [](void *, const char *line) {
     // One write, so that lines of processes do not mix.
     std::string text = std::string("fsdp-run: note: ") + line + "\n";

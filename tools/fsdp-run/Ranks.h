@@ -21,6 +21,7 @@ struct RunOptions {
   std::optional<int64_t> rank; ///< which one this process is, if it is known
   int64_t localRank = 0;       ///< read if `rank` is
   std::string rendezvous;      ///< see fsdprtOptions
+  std::string sumOrder;        ///< likewise
   int64_t warmUps = 0;         ///< runs before those that are timed
   int64_t repeats = 1;
   double timeoutSeconds = 60;

@@ -74,6 +74,11 @@ static cl::opt<std::string>
                         "(default: by MPI, or MASTER_ADDR and MASTER_PORT + "
                         "1)"),
                cl::cat(category));
+static cl::opt<std::string>
+    sumOrder("sum-order", cl::value_desc("order"),
+             cl::desc("In which order ranks of local and mpi add in a "
+                      "reduce-scatter: rank (default), or ring, as Gloo does"),
+             cl::cat(category));
 static cl::list<std::string>
     entryNames("entry", cl::value_desc("name"),
                cl::desc("Entry to run; needed if there are several. Given more "
@@ -199,6 +204,9 @@ static Error checkUse() {
   if (comm == "nccl" && localRank.getNumOccurrences() &&
       !rankOption.getNumOccurrences())
     return failure("--local-rank needs --rank");
+  if (comm == "nccl" && sumOrder.getNumOccurrences())
+    return failure("--sum-order needs --comm=local or mpi: NCCL adds in an "
+                   "order of its own");
   const cl::Option *ofNccl[] = {&rankOption, &localRank, &rendezvous};
   for (const cl::Option *option : ofNccl)
     if (comm != "nccl" && option->getNumOccurrences())
@@ -225,6 +233,10 @@ static Error readOptions(RunOptions &options, bool &injectAbi) {
     options.rank = rankOption;
   options.localRank = localRank;
   options.rendezvous = rendezvous;
+  if (sumOrder.getNumOccurrences() && sumOrder != "rank" && sumOrder != "ring")
+    return failure("there is no sum order '" + sumOrder +
+                   "', expected --sum-order=rank or ring");
+  options.sumOrder = sumOrder;
   if (entryNames.size() > 1)
     if (Error error = checkSeveralEntries())
       return error;
@@ -326,7 +338,8 @@ static void printRun(const Manifest &manifest, const Entry &entry,
                                                return std::to_string(extent);
                                              }),
                              "x")
-               << " comm=" << comm << " device=" << device << "\n"
+               << " comm=" << comm << " device=" << device
+               << (sumOrder == "ring" ? " sum-order=ring" : "") << "\n"
                << "time min=" << llvm::format("%.6f", seconds.front())
                << "s median=" << llvm::format("%.6f", median)
                << "s max=" << llvm::format("%.6f", seconds.back())

@@ -25,8 +25,9 @@ constexpr int64_t worldRanks = 4;
 
 class MpiRank {
 public:
-  explicit MpiRank(std::vector<int64_t> shape) {
+  explicit MpiRank(std::vector<int64_t> shape, const char *sumOrder = nullptr) {
     fsdprtOptions options = {};
+    options.sumOrder = sumOrder;
     options.gridShape = shape.data();
     options.gridAxes = static_cast<int32_t>(shape.size());
     options.timeoutSeconds = 60;
@@ -110,11 +111,17 @@ TEST(Mpi, EveryCollectiveGivesTheBitsOfThreads) {
     std::vector<int64_t> shape;
     std::vector<int32_t> axes;
     int64_t members;
-  } groups[] = {{{4}, {0}, 4},       {{2, 2}, {0}, 2}, {{2, 2}, {1}, 2},
-                {{2, 2}, {1, 0}, 4}, {{4}, {}, 1},     {{4, 1}, {1}, 1}};
+    bool ring = false;
+  } groups[] = {{{4}, {0}, 4},       {{2, 2}, {0}, 2},
+                {{2, 2}, {1}, 2},    {{2, 2}, {1, 0}, 4},
+                {{4}, {}, 1},        {{4, 1}, {1}, 1},
+                {{4}, {0}, 4, true}, {{2, 2}, {1, 0}, 4, true}};
   for (auto &group : groups) {
-    MpiRank mine(group.shape);
-    TestWorld threads(group.shape);
+    const char *sumOrder = group.ring ? "ring" : "rank";
+    fsdprtOptions options = {};
+    options.sumOrder = sumOrder;
+    MpiRank mine(group.shape, sumOrder);
+    TestWorld threads(group.shape, options);
     int64_t axes = axesCode(group.axes);
     for (const CollectiveCase &c : collectiveCases())
       for (int64_t count : {1, 3, 1001}) {
@@ -137,10 +144,10 @@ TEST(Mpi, EveryCollectiveGivesTheBitsOfThreads) {
   }
 }
 
-// More than one part of rows in a reduce_scatter, and slices of other sizes in
-// the all_reduce that follows.
+// More than one part of rows in a reduce_scatter, across which the ring's
+// chunks go, and slices of other sizes in the all_reduce that follows.
 TEST(Mpi, LargeRows) {
-  MpiRank mine({worldRanks});
+  MpiRank mine({worldRanks}, "ring");
   const int64_t count = (5 << 20) + 3;
   std::vector<float> send(worldRanks * count), receive(count);
   for (int64_t i = 0; i < worldRanks * count; ++i)

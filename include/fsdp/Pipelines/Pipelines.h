@@ -56,6 +56,13 @@ struct FsdpOptimizeOptions : PassPipelineOptions<FsdpOptimizeOptions> {
       llvm::cl::values(
           clEnumValN(Accumulate::Wire, "wire", "the reduce dtype"),
           clEnumValN(Accumulate::F32, "f32", "f32, rounded once at the end"))};
+  Option<Average> average{
+      *this, "average",
+      llvm::cl::desc("whether a mean divides the terms or their sum"),
+      llvm::cl::init(Average::Before),
+      llvm::cl::values(
+          clEnumValN(Average::Before, "before", "the terms, as NCCL does"),
+          clEnumValN(Average::After, "after", "the sum, as Gloo does"))};
   Option<int64_t> align{
       *this, "align",
       llvm::cl::desc("alignment in bytes of a bucket's segments and rows"),

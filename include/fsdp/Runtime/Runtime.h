@@ -84,7 +84,8 @@ enum fsdprtDtype {
 /* What a reduction does with the members' values, each rounded to the dtype:
  * adds them; adds them multiplied by 1/size; adds them multiplied by the
  * multiplier of the call. The multiplication comes first, the additions follow
- * in the order of the members, and each step rounds once. */
+ * in the order of the members (or in another one, see sumOrder in
+ * fsdprtOptions), and each step rounds once. */
 enum fsdprtReduction { FSDPRT_SUM = 0, FSDPRT_AVG = 1, FSDPRT_PREMUL = 2 };
 
 /* What compiled code calls. */
@@ -170,6 +171,12 @@ typedef struct fsdprtOptions {
    * fsdprtDestroy waits. What fails later, the next call says, and
    * fsdprtWorldStatus. Null: a stream of its own, and fsdprtRun waits. */
   void *stream;
+  /* In which order the ranks of "local" and "mpi" add in a reduce_scatter, the
+   * same on all of them: "rank" (also if null), or "ring", as Gloo's ring does:
+   * in the row of member r the term of member r - 1 comes first, then they go
+   * down, around, to that of member r itself (docs/Numerics.md has the rule for
+   * a row's first elements). "nccl" wants null. */
+  const char *sumOrder;
 } fsdprtOptions;
 
 /* The FSDPRT_ABI_VERSION of the library. */

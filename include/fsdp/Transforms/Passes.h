@@ -22,6 +22,8 @@ enum class Profile { PerParam, Stable, GradDtype };
 enum class Unused { Skip, Zero };
 /// Dtype of the running sum of a 16-bit reduction.
 enum class Accumulate { Wire, F32 };
+/// Whether a reduction divides its terms or their sum.
+enum class Average { Before, After };
 /// What fsdp-verify-stage checks. `Input` is what a pipeline takes.
 enum class Stage { Input, Declared, Explicit, Packed, Buffered };
 

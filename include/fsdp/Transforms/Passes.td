@@ -35,6 +35,10 @@ def ResolvePrecisionPass : Pass<"fsdp-resolve-precision", "::mlir::ModuleOp"> {
     by all profiles. Frozen parameters are resolved like the others and refused
     for nothing. Before anything is refused nothing is written.
 
+    Where no entry asks for a reduce dtype and the profile's has fewer bits than
+    the storage, a remark names the parameters. docs/PyTorch.md says which profile
+    is which release of PyTorch.
+
     ```mlir
     shard.grid @dp(shape = 4)
     fsdp.unit @layer0 on @dp precision <param = bf16, reduce = f32> {
@@ -76,8 +80,10 @@ def ExpandUnitsPass : Pass<"fsdp-expand-units", "::mlir::ModuleOp"> {
     carried out by the unit's reduction and the wire dtype: multiplied in before
     the sum by the collective (`avg`, `premul`), divided afterwards by `split`, or
     in f16 half before and half after, for range. A multiplier is rounded to the
-    wire dtype; where it is not exact in 16 bits a remark says that the mean is
-    biased.
+    wire dtype; where it is not exact in 16 bits a remark says by how much the
+    mean is biased. With `average=after` collectives only add, and `split` divides
+    the sum of all ranks by the whole divisor, once; sums of f16 gradients may
+    then overflow, which a remark says.
 
     Refused: units that are not resolved, and a `divide_factor` that the wire
     dtype cannot carry out.
@@ -125,6 +131,14 @@ def ExpandUnitsPass : Pass<"fsdp-expand-units", "::mlir::ModuleOp"> {
                         "the wire dtype, as a ring does"),
              clEnumValN(::mlir::fsdp::Accumulate::F32, "f32",
                         "f32, rounded once at the end"))}]>,
+    Option<"average", "average", "::mlir::fsdp::Average",
+           "::mlir::fsdp::Average::Before",
+           "whether a mean divides the terms or their sum (changes bits)",
+           [{::llvm::cl::values(
+             clEnumValN(::mlir::fsdp::Average::Before, "before",
+                        "the terms, which is NCCL's rule"),
+             clEnumValN(::mlir::fsdp::Average::After, "after",
+                        "the sum, which is Gloo's rule"))}]>,
     Option<"align", "align", "int64_t", "::mlir::fsdp::kDefaultAlign",
            "alignment in bytes of a bucket's segments and rows">,
   ];
