@@ -125,7 +125,7 @@ def unpack_gradient(x, wire, grad, how):
 def reduce_scatter(grid, packed, wire, how, sum_order="rank", place=None):
     """Per rank, its share of its group's sum. `packed[rank]` holds one share
     per place of the shard group. `place`, for a ring: (where in its row a share
-    begins, length of the row); by default the share is the row."""
+    begins, length of the row); by default a chunk is a row."""
     out = []
     for rank in range(grid.ranks):
         owner = grid.shard_place(rank)
@@ -134,10 +134,11 @@ def reduce_scatter(grid, packed, wire, how, sum_order="rank", place=None):
         if sum_order == "rank":
             out.append(combine(rows, *scale))
             continue
-        offset, length = place or (0, rows[0].size)
-        ends = ring_members(
-            offset, rows[0].size, length, owner, len(rows), wire.size
-        )
+        ends = np.full(rows[0].size, owner)
+        if place is not None:
+            ends = ring_members(
+                place[0], rows[0].size, place[1], owner, len(rows), wire.size
+            )
         share = np.zeros_like(rows[0])
         for last in np.unique(ends):
             here = ends == last

@@ -180,8 +180,9 @@ def _spelled_out(operation, values, sum_order):
         _pack(operation, values)
     elif operation.kind == "reduce_scatter":
         packed = [rows.reshape(grid.w, -1) for rows in values[source]]
+        place = (0, bucket.layout.row_elements)
         values[result] = reduction.reduce_scatter(
-            grid, packed, wire, how, sum_order
+            grid, packed, wire, how, sum_order, place
         )
     elif operation.kind == "all_reduce":
         values[result] = reduction.all_reduce(grid, values[source], wire, how)
