@@ -189,6 +189,22 @@ class Division(unittest.TestCase):
         self.assertEqual(how(F16, reduction="sum"), plan("sum"))
         self.assertEqual(how(F32, (1,), factor=4), plan("premul", 0.25))
 
+    def test_average_after(self):
+        def how(wire, shape=(4,), replicate=(), **unit):
+            shard = tuple(a for a in range(len(shape)) if a not in replicate)
+            unit = Unit("u", [], Grid(shape, shard, replicate), **unit)
+            return reduction.plan(unit, wire, average="after")
+
+        plan, hsdp = reduction.Plan, dict(shape=(2, 3), replicate=(0,))
+        for wire in (F16, BF16, F32, F64):
+            self.assertEqual(how(wire), plan("sum", split_divide=4))
+            self.assertEqual(how(wire, factor=7.5), plan("sum", split_divide=7.5))
+            self.assertEqual(how(wire, factor=1), plan("sum"))
+            self.assertEqual(how(wire, (1,)), plan("sum"))
+            self.assertEqual(how(wire, reduction="sum"), plan("sum"))
+            both = plan("sum", None, "sum", None, 6)
+            self.assertEqual(how(wire, **hsdp), both)
+
 
 class Reductions(unittest.TestCase):
     def check(self, terms, t, mode, expected, accumulate=None):
@@ -213,6 +229,27 @@ class Reductions(unittest.TestCase):
     def test_negative_zero(self):
         got = reduction.combine([of(F32, -0.0)] * 3, F32, "sum")
         self.assertEqual(int(dtypes.bits(got)[0]), 0x80000000)
+
+    def test_ring(self):
+        self.assertEqual(reduction.ring([0, 1, 2, 3], 0), [3, 2, 1, 0])
+        self.assertEqual(reduction.ring([0, 1, 2, 3], 2), [1, 0, 3, 2])
+        self.assertEqual(reduction.ring([0], 0), [0])
+        # Segments of at most a mebibyte, at least two: 12 MB over 3 ranks are 12.
+        chunks = {(1000, 4): 1000, (1001, 4): 1002, (1000003, 4): 1000004}
+        for (length, size), chunk in chunks.items():
+            self.assertEqual(reduction.ring_chunk(length, 3, size), chunk)
+        # Rows of one element on four ranks, in chunks of two.
+        grid = Grid((4,), (0,), ())
+        packed = [[of(BF16, x)] * 4 for x in (256, 1, 1, 1)]
+        got = reduction.reduce_scatter(
+            grid, packed, BF16, reduction.Plan("sum"), "ring", (0, 1)
+        )
+        self.assertEqual([values(x, BF16)[0] for x in got], [260, 260, 256, 256])
+        # The same shares in rows of an even length.
+        got = reduction.reduce_scatter(
+            grid, packed, BF16, reduction.Plan("sum"), "ring", (0, 64)
+        )
+        self.assertEqual([values(x, BF16)[0] for x in got], [260, 256, 256, 260])
 
     def test_partial_before_the_all_reduce(self):
         unit = Unit("u", [Param("w", (2,), F32)], Grid((2, 2), (1,), (0,)))
