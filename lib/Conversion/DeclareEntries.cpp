@@ -126,8 +126,22 @@ static FailureOr<SmallVector<func::FuncOp>> collectEntries(ModuleOp module) {
       diag.attachNote() << "make the function private if no launcher calls it";
       return failure();
     };
-    if (succeeded(checkTypes(function, report)))
-      entries.push_back(function);
+    if (failed(checkTypes(function, report)))
+      continue;
+    // The name is part of a symbol of the artefact.
+    StringRef name = function.getSymName();
+    if (name.empty() || name.contains('@') || name.contains('\0')) {
+      isInvalid = true;
+      InFlightDiagnostic diag = function.emitError();
+      diag << "function '" << name << "' cannot be an entry: ";
+      if (name.empty())
+        diag << "it has no name";
+      else
+        diag << "a linker does not take the character "
+             << (name.contains('@') ? "'@'" : "zero") << " in its name";
+      continue;
+    }
+    entries.push_back(function);
   }
   if (isInvalid)
     return failure();

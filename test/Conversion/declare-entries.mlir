@@ -205,3 +205,21 @@ func.func @reduce(%g: tensor<4xf32> {fsdp.full_grad = @u::@__metadata__}) -> ten
 func.func @read(%a: tensor<4xf32>) -> (tensor<4xf32> {fsdp.full = @u::@__metadata__}) {
   return %a : tensor<4xf32>
 }
+
+// -----
+
+// expected-error @below {{function 'step@2' cannot be an entry: a linker does not take the character '@' in its name}}
+func.func @"step@2"() {
+  return
+}
+// expected-error @below {{cannot be an entry: a linker does not take the character zero in its name}}
+func.func @"step\002"() {
+  return
+}
+// expected-error @below {{function '' cannot be an entry: it has no name}}
+func.func @""() {
+  return
+}
+func.func private @"no entry@all"() {
+  return
+}
