@@ -25,7 +25,7 @@ RANKS = 4
 PARAMETERS = 9
 LEVELS = {0: "naive", 2: "optimised"}  # opt-level and what we call it
 MAX_BYTES = 256 << 20  # of a bucket: fsdp-compile's for the CPU
-ROUNDS = 3  # in which each program runs once, for TIMES times that count
+ROUNDS = 2  # in which each program runs once, for TIMES times that count
 TIMES = 3
 
 
