@@ -46,13 +46,20 @@ using namespace mlir::fsdp;
 
 /// True for dtypes that files have.
 static bool isPlainDtype(Type type) {
-  return isFloatDtype(type) || isOpaqueDtype(type) || type.isInteger(1);
+  return isFloatDtype(type) || type.isInteger(1) ||
+         (isOpaqueDtype(type) && !isPackedDtype(type));
 }
 
 static bool isPlainTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.hasStaticShape() && !tensor.getEncoding() &&
-         isPlainDtype(tensor.getElementType());
+  if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding())
+    return false;
+  Type dtype = tensor.getElementType();
+  // Of what is packed, a launcher has whole rows.
+  if (isPackedDtype(dtype))
+    return tensor.getRank() != 0 &&
+           getStorageUnits(dtype, tensor.getShape().back());
+  return isPlainDtype(dtype);
 }
 
 /// True for what a launcher can hand over.
@@ -120,9 +127,8 @@ static FailureOr<SmallVector<func::FuncOp>> collectEntries(ModuleOp module) {
           isError ? function.emitError() : function.emitWarning();
       diag << "function '" << function.getSymName()
            << "' cannot be an entry: " << place << " is " << type
-           << ", expected " << expected
-           << " of static shape, of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, i1, "
-              "i8, i16, i32 or i64";
+           << ", expected " << expected << " of static shape, of i1, "
+           << listDtypes();
       diag.attachNote() << "make the function private if no launcher calls it";
       return failure();
     };

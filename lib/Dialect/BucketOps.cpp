@@ -111,7 +111,14 @@ ResolvedBucket::get(BucketOp bucket, SymbolTableCollection &symbolTable,
              << "', which is too large";
       });
     Type memberWire = bucket.isBytes() ? param.getParamType() : wire;
-    sizes.push_back({layout->elements, getDtypeBytes(memberWire)});
+    std::optional<int64_t> units =
+        getStorageUnits(memberWire, layout->elements);
+    if (!units)
+      return fail([&](InFlightDiagnostic &diag) {
+        diag << "has the member '" << param.getSymName() << "' of "
+             << memberWire << ", whose shards are no whole bytes";
+      });
+    sizes.push_back({*units, getDtypeBytes(memberWire)});
     resolved.members.push_back({param, memberWire, *layout, Segment()});
   }
   std::optional<BucketLayout> layout = BucketLayout::get(

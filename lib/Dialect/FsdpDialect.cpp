@@ -85,15 +85,36 @@ bool mlir::fsdp::isFloatDtype(Type type) {
 }
 
 bool mlir::fsdp::isOpaqueDtype(Type type) {
-  if (isa<Float8E4M3FNType, Float8E5M2Type>(type))
+  if (isPackedDtype(type) ||
+      isa<Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType>(type))
     return true;
   auto integer = dyn_cast<IntegerType>(type);
-  return integer && integer.isSignless() &&
+  return integer && !integer.isSigned() &&
          llvm::is_contained({8u, 16u, 32u, 64u}, integer.getWidth());
 }
 
+StringRef mlir::fsdp::listDtypes() {
+  return "f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, ui64, "
+         "f8E4M3FN, f8E5M2, f8E8M0FNU, f6E2M3FN, f6E3M2FN or f4E2M1FN";
+}
+
+bool mlir::fsdp::isPackedDtype(Type type) {
+  return isa<Float4E2M1FNType, Float6E2M3FNType, Float6E3M2FNType>(type);
+}
+
 int64_t mlir::fsdp::getDtypeBytes(Type type) {
-  return type.getIntOrFloatBitWidth() / 8;
+  return isPackedDtype(type) ? 1 : type.getIntOrFloatBitWidth() / 8;
+}
+
+std::optional<int64_t> mlir::fsdp::getStorageUnits(Type type,
+                                                   int64_t elements) {
+  if (!isPackedDtype(type))
+    return elements;
+  // In groups that fill whole bytes, so that no product overflows.
+  int64_t bits = type.getIntOrFloatBitWidth(), group = bits == 4 ? 2 : 4;
+  if (elements % group != 0)
+    return std::nullopt;
+  return elements / group * (group * bits / 8);
 }
 
 //===----------------------------------------------------------------------===//

@@ -101,7 +101,7 @@ static ParseResult parseWireType(OpAsmParser &parser, TypeAttr &wire) {
 }
 
 static void printWireType(OpAsmPrinter &printer, Operation *, TypeAttr wire) {
-  if (wire.getValue().isInteger(8))
+  if (wire.getValue().isSignlessInteger(8))
     printer << "bytes";
   else
     printer << wire.getValue();
@@ -256,7 +256,20 @@ FailureOr<UnitGroup> UnitOp::getGroup(SymbolTableCollection &symbolTable) {
 }
 
 LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
-  return resolveGroup(*this, symbolTable, [&] { return emitOpError(); });
+  FailureOr<UnitGroup> group =
+      resolveGroup(*this, symbolTable, [&] { return emitOpError(); });
+  if (failed(group))
+    return failure();
+  // C7 of the parameters, where the cut goes through their rows.
+  for (ParamOp param : getParams()) {
+    RankedTensorType shard = param.getShardType(group->shardSize());
+    if (!getStorageUnits(shard.getElementType(), shard.getShape().back()))
+      return param.emitOpError()
+             << "parameter '" << param.getSymName() << "' has shards of "
+             << shard << " on " << group->shardSize()
+             << " ranks, expected rows of whole bytes";
+  }
+  return success();
 }
 
 LogicalResult UnitOp::verifyRegions() {
@@ -354,8 +367,7 @@ LogicalResult ParamOp::verify() {
   Type storage = type.getElementType();
   if (!isFloatDtype(storage) && !isOpaqueDtype(storage))
     return emitOpError() << name() << " has the element type " << storage
-                         << ", expected f16, bf16, f32, f64, i8, i16, i32, "
-                            "i64, f8E4M3FN or f8E5M2";
+                         << ", expected " << listDtypes();
   // C3
   int64_t dim = getShardDimension();
   if (dim < 0 || dim >= type.getRank())
@@ -370,6 +382,11 @@ LogicalResult ParamOp::verify() {
   if (failed(verifyPrecision(*this, name(), getPrecisionAttr(),
                              isOpaque() ? storage : Type())))
     return failure();
+  // C7, as far as it does not depend on the grid.
+  if (!getStorageUnits(storage, type.getShape().back()))
+    return emitOpError() << name() << " has rows of " << type.getShape().back()
+                         << " elements of " << storage
+                         << ", expected rows of whole bytes";
   // C6: the layout over one rank counts the elements.
   if (!getLayout(1))
     return emitOpError() << name() << " has the type " << type

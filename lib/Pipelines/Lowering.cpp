@@ -84,6 +84,8 @@ static void addTiles(OpPassManager &manager,
   DeclareEntriesPassOptions entries;
   entries.target = tiles.target == TileTarget::Cuda ? "cuda" : "cpu";
   manager.addPass(createDeclareEntriesPass(entries));
+  // Buffers have an address for each element.
+  manager.addPass(createPackStoragePass());
   addBufferization(manager);
   manager.addPass(createVerifyStagePass({Stage::Buffered}));
   manager.addPass(createFsdpToTilesPass(tiles));

@@ -106,7 +106,8 @@ static void addBytes(int64_t &sum, int64_t bytes) {
 
 static int64_t getBytes(int64_t elements, Type dtype) {
   int64_t bytes;
-  if (llvm::MulOverflow(elements, getDtypeBytes(dtype), bytes))
+  int64_t units = getStorageUnits(dtype, elements).value_or(elements);
+  if (llvm::MulOverflow(units, getDtypeBytes(dtype), bytes))
     return std::numeric_limits<int64_t>::max();
   return bytes;
 }

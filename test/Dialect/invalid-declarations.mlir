@@ -209,7 +209,7 @@ fsdp.unit @u on @dp {
 // param C2
 shard.grid @dp(shape = 4)
 fsdp.unit @u on @dp {
-  // expected-error @below {{parameter 'w' has the element type 'i1', expected f16, bf16, f32, f64, i8, i16, i32, i64, f8E4M3FN or f8E5M2}}
+  // expected-error @below {{parameter 'w' has the element type 'i1', expected f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, ui64, f8E4M3FN, f8E5M2, f8E8M0FNU, f6E2M3FN, f6E3M2FN or f4E2M1FN}}
   fsdp.param @w : tensor<4xi1> frozen
 }
 
@@ -555,4 +555,49 @@ shard.grid @dp(shape = 4)
 // expected-error @below {{has no name}}
 fsdp.unit @"" on @dp {
   fsdp.param @w : tensor<4xf32>
+}
+
+// -----
+
+// param C2: a sign is none of the storage's business.
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  // expected-error @below {{parameter 'w' has the element type 'si8', expected}}
+  fsdp.param @w : tensor<4xsi8> frozen
+}
+
+// -----
+
+// param C4
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  // expected-error @below {{parameter 'w' has the element type 'ui8', which cannot be reduced, expected it to be frozen}}
+  fsdp.param @w : tensor<4xui8>
+}
+
+// -----
+
+// param C7
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  // expected-error @below {{parameter 'w' has rows of 7 elements of 'f4E2M1FN', expected rows of whole bytes}}
+  fsdp.param @w : tensor<4x7xf4E2M1FN> frozen
+}
+
+// -----
+
+// param C7
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  // expected-error @below {{parameter 'w' has rows of 6 elements of 'f6E2M3FN', expected rows of whole bytes}}
+  fsdp.param @w : tensor<4x6xf6E2M3FN> frozen
+}
+
+// -----
+
+// param C7: 10 elements are 5 bytes, 3 are not.
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  // expected-error @below {{parameter 'w' has shards of 'tensor<2x3xf4E2M1FN>' on 4 ranks, expected rows of whole bytes}}
+  fsdp.param @w : tensor<2x10xf4E2M1FN> shard_dim 1 frozen
 }

@@ -21,6 +21,11 @@ using llvm::StringRef;
 using llvm::Twine;
 
 static const llvm::fltSemantics &semanticsOf(const Dtype &dtype) {
+  if (dtype.kind == Dtype::Storage)
+    return dtype.bits == 8           ? APFloat::Float8E8M0FNU()
+           : dtype.bits == 4         ? APFloat::Float4E2M1FN()
+           : dtype.fractionBits == 3 ? APFloat::Float6E2M3FN()
+                                     : APFloat::Float6E3M2FN();
   switch (dtype.fractionBits) {
   case 52:
     return APFloat::IEEEdouble();
@@ -41,7 +46,12 @@ static const llvm::fltSemantics &semanticsOf(const Dtype &dtype) {
 static std::string encode(const Dtype &dtype, StringRef text) {
   const bool isBool = dtype.name == StringRef("i1");
   APInt bits(8 * dtype.bytes, 0);
-  if (dtype.kind == Dtype::Float) {
+  if (dtype.kind == Dtype::Unsigned) {
+    uint64_t number;
+    if (text.getAsInteger(10, number) || !llvm::isUIntN(dtype.bits, number))
+      return {};
+    bits = APInt(bits.getBitWidth(), number);
+  } else if (!dtype.isInteger()) {
     APFloat number(semanticsOf(dtype));
     Expected<APFloat::opStatus> status =
         number.convertFromString(text, APFloat::rmNearestTiesToEven);
@@ -52,6 +62,10 @@ static std::string encode(const Dtype &dtype, StringRef text) {
     if (*status & (APFloat::opOverflow | APFloat::opInvalidOp))
       return {};
     bits = number.bitcastToAPInt();
+    if (dtype.bits == 4)
+      bits = bits.concat(bits);
+    else if (dtype.bits == 6) // one element is no number of bytes
+      return {};
   } else {
     int64_t number;
     if (text.getAsInteger(10, number) ||

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 using namespace mlir::fsdp;
 
@@ -75,8 +76,10 @@ static void fillWith(uint64_t key, int64_t begin, int64_t count, void *data,
 
 void mlir::fsdp::fill(const Dtype &dtype, uint64_t key, int64_t begin,
                       int64_t count, void *data) {
-  if (dtype.kind == Dtype::Integer) {
-    const uint64_t values = std::strcmp(dtype.name, "i1") == 0 ? 2 : 100;
+  if (dtype.kind != Dtype::Float) {
+    const uint64_t values = std::strcmp(dtype.name, "i1") == 0 ? 2
+                            : dtype.isPacked()                 ? 256
+                                                               : 100;
     auto integer = [values](uint64_t h) { return h % values; };
     switch (dtype.bytes) {
     case 1:
@@ -129,24 +132,30 @@ static float decode(const Dtype &dtype, uint32_t x) {
   uint32_t exponent = (x >> dtype.fractionBits) & (exponents - 1);
   uint32_t fraction = x & ((1u << dtype.fractionBits) - 1);
   int bias = static_cast<int>(exponents / 2) - 1;
-  bool hasInfinity = std::strcmp(dtype.name, "f8E4M3FN") != 0;
+  if (dtype.fractionBits == 0) // f8E8M0FNU: a power of two or a NaN
+    return x == exponents - 1 ? std::numeric_limits<float>::quiet_NaN()
+                              : std::ldexp(1.0f, int(x) - bias);
+  bool hasInfinity =
+      dtype.kind == Dtype::Float && std::strcmp(dtype.name, "f8E4M3FN") != 0;
   float value;
   if (hasInfinity && exponent == exponents - 1)
     value = fraction ? std::numeric_limits<float>::quiet_NaN()
                      : std::numeric_limits<float>::infinity();
-  else if (!hasInfinity && exponent == exponents - 1 && fraction == 7)
+  else if (dtype.bits == 8 && !hasInfinity && exponent == exponents - 1 &&
+           fraction == 7)
     value = std::numeric_limits<float>::quiet_NaN();
   else if (exponent == 0)
     value = std::ldexp(float(fraction), 1 - bias - dtype.fractionBits);
   else
     value = std::ldexp(float(fraction | 1u << dtype.fractionBits),
                        int(exponent) - bias - dtype.fractionBits);
-  return x >> (8 * dtype.bytes - 1) ? -value : value;
+  return x >> (dtype.bits - 1) ? -value : value;
 }
 
 static std::vector<float> decodeAll(const Dtype &dtype) {
   std::vector<float> values;
-  for (uint32_t x = 0; x < 1u << (8 * dtype.bytes); ++x)
+  bool isNarrow = !dtype.isInteger() && dtype.bits <= 16;
+  for (uint32_t x = 0; isNarrow && x < 1u << dtype.bits; ++x)
     values.push_back(decode(dtype, x));
   return values;
 }
@@ -154,24 +163,13 @@ static std::vector<float> decodeAll(const Dtype &dtype) {
 /// The values of a type by their bits, from a table that is made once; null for
 /// a type that needs none.
 static const float *valuesOf(const Dtype &dtype) {
-  if (dtype.kind != Dtype::Float)
-    return nullptr;
-  switch (dtype.fractionBits) {
-  case 10: {
-    static const std::vector<float> f16 = decodeAll(dtype);
-    return f16.data();
-  }
-  case 3: {
-    static const std::vector<float> f8E4M3FN = decodeAll(dtype);
-    return f8E4M3FN.data();
-  }
-  case 2: {
-    static const std::vector<float> f8E5M2 = decodeAll(dtype);
-    return f8E5M2.data();
-  }
-  default:
-    return nullptr; // bf16 is the upper half of f32
-  }
+  static const std::vector<std::vector<float>> tables = [] {
+    std::vector<std::vector<float>> tables;
+    for (const Dtype &dtype : Dtype::all())
+      tables.push_back(decodeAll(dtype));
+    return tables;
+  }();
+  return tables[&dtype - Dtype::all().begin()].data();
 }
 
 //===----------------------------------------------------------------------===//
@@ -244,14 +242,34 @@ void Summary::addFloats(const void *data, int64_t elements, Decode decode) {
 
 template <typename Storage>
 void Summary::addIntegers(const void *data, int64_t elements) {
+  // Of 64 bits, signed or not.
+  using Wide = std::conditional_t<std::is_signed_v<Storage>, int64_t, uint64_t>;
   const Storage *in = static_cast<const Storage *>(data);
   if (elements == 0)
     return;
-  int64_t min = *std::min_element(in, in + elements);
-  int64_t max = *std::max_element(in, in + elements);
-  minInteger = numbers == 0 ? min : std::min(minInteger, min);
-  maxInteger = numbers == 0 ? max : std::max(maxInteger, max);
+  Wide min = *std::min_element(in, in + elements);
+  Wide max = *std::max_element(in, in + elements);
+  minInteger = numbers == 0 ? min : std::min<Wide>(minInteger, min);
+  maxInteger = numbers == 0 ? max : std::max<Wide>(maxInteger, max);
   numbers += elements;
+}
+
+/// Two elements of 4 bits per byte, or four of 6 bits per three bytes, from the
+/// lowest bit on.
+void Summary::addPacked(const void *data, int64_t bytes) {
+  const unsigned char *in = static_cast<const unsigned char *>(data);
+  uint8_t codes[4];
+  const int group = dtype.bits == 4 ? 1 : 3;
+  for (int64_t i = 0; i + group <= bytes; i += group) {
+    uint32_t word = in[i];
+    if (group == 3)
+      word |= uint32_t(in[i + 1]) << 8 | uint32_t(in[i + 2]) << 16;
+    const int count = 8 * group / dtype.bits;
+    for (int element = 0; element < count; ++element)
+      codes[element] =
+          word >> (element * dtype.bits) & ((1u << dtype.bits) - 1);
+    addFloats<uint8_t>(codes, count, [this](uint8_t x) { return values[x]; });
+  }
 }
 
 void Summary::add(const void *data, int64_t elements) {
@@ -268,6 +286,20 @@ void Summary::add(const void *data, int64_t elements) {
       return addIntegers<int64_t>(data, elements);
     }
   }
+  if (dtype.kind == Dtype::Unsigned) {
+    switch (dtype.bytes) {
+    case 1:
+      return addIntegers<uint8_t>(data, elements);
+    case 2:
+      return addIntegers<uint16_t>(data, elements);
+    case 4:
+      return addIntegers<uint32_t>(data, elements);
+    default:
+      return addIntegers<uint64_t>(data, elements);
+    }
+  }
+  if (dtype.isPacked())
+    return addPacked(data, elements);
   switch (dtype.fractionBits) {
   case 52:
     return addFloats<double>(data, elements, [](double x) { return x; });
@@ -290,6 +322,9 @@ std::string Summary::number(double real, int64_t integer) const {
   char text[32];
   if (dtype.kind == Dtype::Integer)
     std::snprintf(text, sizeof(text), "%lld", static_cast<long long>(integer));
+  else if (dtype.kind == Dtype::Unsigned)
+    std::snprintf(text, sizeof(text), "%llu",
+                  static_cast<unsigned long long>(integer));
   else
     std::snprintf(text, sizeof(text), "%.*g", dtype.bytes == 8 ? 17 : 9, real);
   return text;

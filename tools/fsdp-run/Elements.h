@@ -25,7 +25,8 @@ uint64_t fnv1a64(const void *data, int64_t bytes,
 
 /// Writes elements [begin, begin + count) of a tensor. With
 /// h = splitmix64(key ^ f), element f is h mod 100 for integers (h mod 2 for
-/// i1), else ((h >> 40) - 2^23) / 2^23, rounded to the dtype.
+/// i1), and so are the bits of an f8E8M0FNU; else it is ((h >> 40) - 2^23) /
+/// 2^23, rounded to the dtype. Of packed elements byte f is h mod 256.
 void fill(const Dtype &dtype, uint64_t key, int64_t begin, int64_t count,
           void *data);
 
@@ -64,6 +65,7 @@ private:
   void addFloats(const void *data, int64_t elements, Decode decode);
   template <typename Storage>
   void addIntegers(const void *data, int64_t elements);
+  void addPacked(const void *data, int64_t bytes);
 
   const Dtype &dtype;
   const float *values; ///< by bits, of types whose decoding is slow

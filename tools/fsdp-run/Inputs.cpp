@@ -65,7 +65,7 @@ void Inputs::fillValue(const Value &value, int64_t rank, char *data) const {
   const Dtype &dtype = *value.type.dtype;
   // A number that is promised to be the same on all ranks is likely to count
   // iterations or to choose an element: the smallest that does something.
-  if (value.isUniform && dtype.kind == Dtype::Integer) {
+  if (value.isUniform && dtype.isInteger()) {
     std::string one(dtype.bytes, 0);
     one[0] = 1; // little endian
     return setValue(value, rank, one, data);

@@ -178,12 +178,13 @@ static Expected<Value> parseValue(const llvm::json::Object &object,
   auto dim = getInteger(object, "shard_dim");
   if (!dim)
     return dim.takeError();
-  value.layout = ParamLayout::get(value.fullType.shape, *dim,
-                                  value.unit->size(value.unit->shardAxes));
-  TensorType shard = value.fullType;
+  std::vector<int64_t> shard = value.fullType.storageShape();
+  value.layout =
+      ParamLayout::get(shard, *dim, value.unit->size(value.unit->shardAxes));
   if (value.layout)
-    shard.shape[*dim] = value.layout->chunk;
-  if (!value.layout || !(shard == value.type))
+    shard[*dim] = value.layout->chunk;
+  if (!value.layout || value.fullType.dtype != value.type.dtype ||
+      shard != value.type.storageShape())
     return invalid("'" + value.name + "': " + value.type.text +
                    " is no shard of " + value.fullType.text +
                    " along dimension " + Twine(*dim));

@@ -188,7 +188,7 @@ Error Collector::addValue(size_t index) {
     return llvm::createStringError(
         "result '" + printable(value.name) + "' differs between rank " +
         Twine(d.first) + " and rank " + Twine(d.second) + ", first at " +
-        place + Twine(element) + advice);
+        place + Twine(value.type.dtype->trueElements(element)) + advice);
   };
 
   // Along foreign axes there is no one full tensor.
@@ -279,7 +279,8 @@ Expected<std::string> Collector::processView(const View &view) {
   const int64_t element = view.type->dtype->bytes;
   auto take = [&](const void *data, int64_t elements) -> Error {
     // In parts that stay in the cache between summary and write.
-    constexpr int64_t part = 1 << 17;
+    // A part has whole groups of packed elements.
+    constexpr int64_t part = 3 << 16;
     for (int64_t begin = 0; begin < elements; begin += part) {
       const char *at = static_cast<const char *>(data) + begin * element;
       int64_t count = std::min(part, elements - begin);

@@ -49,8 +49,12 @@ static int64_t shardOf(const Value &value, int64_t rank) {
 /// The shape of a rank's share without its padding.
 static std::vector<int64_t> trueShape(const Value &value, int64_t rank) {
   std::vector<int64_t> shape = value.type.shape;
-  if (value.isShard())
-    shape[value.layout->dim] = value.layout->trueExtent(shardOf(value, rank));
+  if (!value.isShard())
+    return shape;
+  const size_t dim = value.layout->dim;
+  int64_t extent = value.layout->trueExtent(shardOf(value, rank));
+  shape[dim] =
+      dim + 1 == shape.size() ? value.type.dtype->trueElements(extent) : extent;
   return shape;
 }
 
@@ -86,6 +90,10 @@ Expected<Sources::Source> Sources::check(const Value &value, int64_t rank,
     if (isShape && !isDtype)
       hint = "; --convert=widen reads it without loss";
   }
+  if (const Dtype *dtype = Dtype::byTag(tensor.tag);
+      isShape && !isDtype && dtype && dtype->kind == Dtype::Unsigned &&
+      type.dtype->kind == Dtype::Integer)
+    hint = std::string("; the type of ") + dtype->tag + " is " + dtype->name;
   if (!isShape || !isDtype) {
     std::string expected = describe(type.dtype->tag, type.shape);
     if (without != type.shape)

@@ -217,6 +217,43 @@ def DeclareEntriesPass : Pass<"fsdp-declare-entries", "::mlir::ModuleOp"> {
   ];
 }
 
+def PackStoragePass : Pass<"fsdp-pack-storage", "::mlir::ModuleOp"> {
+  let summary = "write tensors of elements of less than a byte as bytes";
+  let description = [{
+    On values, after `fsdp-declare-entries`, so that the manifest keeps the dtypes.
+    Two elements of f4E2M1FN share a byte, four of f6E2M3FN or f6E3M2FN three
+    bytes; every tensor of them, and the parameters, become tensors of `i8` with
+    rows of as many bytes. No offset of a bucket changes.
+
+    Refused: an op outside of fsdp, func, scf and cf that works on such a tensor,
+    and a tensor whose rows are no whole bytes.
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x6xf4E2M1FN> frozen
+    }
+    func.func @f(%w: tensor<2x6xf4E2M1FN>) -> tensor<8x6xf4E2M1FN> {
+      %full = fsdp.unshard @u(%w) : (tensor<2x6xf4E2M1FN>) -> tensor<8x6xf4E2M1FN>
+      return %full : tensor<8x6xf4E2M1FN>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x3xi8> frozen
+    }
+    func.func @f(%arg0: tensor<2x3xi8>) -> tensor<8x3xi8> {
+      %0 = fsdp.unshard @u(%arg0) : (tensor<2x3xi8>) -> tensor<8x3xi8>
+      return %0 : tensor<8x3xi8>
+    }
+    ```
+  }];
+}
+
 def Bf16MemoryPass : Pass<"fsdp-bf16-memory"> {
   let summary = "load and store bf16 as integers";
   let description = [{

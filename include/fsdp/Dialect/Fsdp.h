@@ -52,8 +52,17 @@ namespace mlir::fsdp {
 bool isFloatDtype(Type type);
 /// True for the storage types that are gathered but never cast.
 bool isOpaqueDtype(Type type);
-/// Bytes of one element of a dtype of either kind.
+/// The dtypes of both kinds, for messages.
+StringRef listDtypes();
+/// True for a storage type of less than a byte, of which several elements share
+/// bytes: two of 4 bits have one, four of 6 bits have three.
+bool isPackedDtype(Type type);
+/// Bytes of one element of a dtype of either kind, or of what packed elements
+/// share: counted in these, a tensor has getStorageUnits() of them.
 int64_t getDtypeBytes(Type type);
+/// How many of getDtypeBytes() a number of elements has; empty if packed ones
+/// do not fill whole bytes.
+std::optional<int64_t> getStorageUnits(Type type, int64_t elements);
 
 /// A unit's place on its grid.
 struct UnitGroup {

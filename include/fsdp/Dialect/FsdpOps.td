@@ -110,17 +110,20 @@ def Fsdp_ParamOp : Fsdp_Op<"param", [Symbol, HasParent<"UnitOp">]> {
 
     **Constraints**
     - (C1) the type is static and of rank 1 or more;
-    - (C2) its element type is f16, bf16, f32, f64, i8, i16, i32, i64, f8E4M3FN
-      or f8E5M2;
+    - (C2) its element type is f16, bf16, f32, f64, or opaque: i8, i16, i32, i64,
+      ui8, ui16, ui32, ui64, f8E4M3FN, f8E5M2, f8E8M0FNU, f6E2M3FN, f6E3M2FN or
+      f4E2M1FN;
     - (C3) `shard_dim` is a dimension of the type;
     - (C4) a parameter of opaque storage is frozen;
     - (C5) the entries of `precision` are f16, bf16, f32 or f64; with opaque
       storage `param` may be the storage type;
-    - (C6) the number of elements fits 62 bits.
+    - (C6) the number of elements fits 62 bits;
+    - (C7) rows of elements of 4 and 6 bits, which are packed, are whole bytes, of
+      the full tensor and of a shard.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
-    TypeAttrOf<AnyRankedTensor>:$type,                  /*C1, C2, C6*/
+    TypeAttrOf<AnyRankedTensor>:$type,                  /*C1, C2, C6, C7*/
     OptionalAttr<I64Attr>:$shard_dim,                   /*C3*/
     OptionalAttr<Fsdp_PrecisionAttr>:$precision,        /*C5*/
     UnitAttr:$frozen);                                  /*C4*/
@@ -290,7 +293,7 @@ def Fsdp_BucketOp : Fsdp_Op<"bucket", [Symbol, Fsdp_SymbolUser]> {
   let extraClassDeclaration = [{
     bool isGather() { return getKind() == ::mlir::fsdp::BucketKind::gather; }
     /// True if each member travels in its own param dtype.
-    bool isBytes() { return getWire().isInteger(8); }
+    bool isBytes() { return getWire().isSignlessInteger(8); }
     /// A bucket is private to its symbol table, so that it dies with its last
     /// user.
     ::mlir::SymbolTable::Visibility getVisibility() {
