@@ -282,6 +282,50 @@ fsdprtStatus fsdprtContext::launch(const Launch &launch) {
   return FSDPRT_SUCCESS;
 }
 
+fsdprtStatus fsdprtContext::copyOnDevice(const void *from, void *to,
+                                         int64_t bytes) {
+  if (failure.failed())
+    return failure.code;
+  if (bytes < 0 || (bytes > 0 && (!from || !to)))
+    return fail({FSDPRT_INVALID_ARGUMENT,
+                 "copy of " + std::to_string(bytes) + " bytes on the device" +
+                     (bytes < 0 ? "" : " from or to a null address")});
+  if (bytes == 0 || from == to)
+    return FSDPRT_SUCCESS;
+  if (Status status = device->copy(to, from, bytes); status.failed())
+    return fail(std::move(status));
+  return FSDPRT_SUCCESS;
+}
+
+fsdprtStatus fsdprtContext::constant(const void *host, int64_t bytes,
+                                     void **data) {
+  if (failure.failed())
+    return failure.code;
+  if (!host || !data || bytes < 0)
+    return fail({FSDPRT_INVALID_ARGUMENT,
+                 "constant of " + std::to_string(bytes) + " bytes" +
+                     (bytes < 0 ? "" : " from or to a null address")});
+  if (auto known = constants.find(host); known != constants.end()) {
+    *data = known->second;
+    return FSDPRT_SUCCESS;
+  }
+  void *memory = nullptr;
+  if (Status status = device->upload(host, bytes, memory); status.failed()) {
+    status.message =
+        "constant of " + std::to_string(bytes) + " bytes: " + status.message;
+    return fail(std::move(status));
+  }
+  // It stays when the run has ended. The host's own memory is nobody's buffer.
+  if (memory != host) {
+    buffers.insert({memory, {bytes, /*ofRun=*/false}});
+    liveBytes += bytes;
+    peakBytes = std::max(peakBytes, liveBytes);
+  }
+  constants.insert({host, memory});
+  *data = memory;
+  return FSDPRT_SUCCESS;
+}
+
 fsdprtStatus fsdprtContext::copy(void *data, const void *host, int64_t bytes,
                                  bool in) {
   if (failure.failed())

@@ -33,6 +33,8 @@ public:
                    void *const *results);
   fsdprtStatus allocate(int64_t bytes, void **data);
   fsdprtStatus free(void *data);
+  fsdprtStatus copyOnDevice(const void *from, void *to, int64_t bytes);
+  fsdprtStatus constant(const void *host, int64_t bytes, void **data);
   fsdprtStatus getRank(int64_t *result);
   fsdprtStatus getCoordinate(int32_t axis, int64_t *result);
 
@@ -91,6 +93,8 @@ private:
   int64_t liveBytes = 0;
   int64_t peakBytes = 0;
   std::unordered_map<void *, Buffer> buffers;
+  /// Where the device has constants of an artefact, by their place in it.
+  std::unordered_map<const void *, void *> constants;
 };
 
 #endif // FSDP_LIB_RUNTIME_CONTEXT_H

@@ -48,6 +48,14 @@ public:
 
   virtual Status launch(const Launch &launch) = 0;
 
+  /// From one buffer to another one, after all work given to the device before.
+  virtual Status copy(void *to, const void *from, int64_t bytes) = 0;
+
+  /// Sets `data` to a buffer with the `bytes` bytes at `host`, which never
+  /// change and never go. Where the device can read the process' memory, that
+  /// is `host` itself.
+  virtual Status upload(const void *host, int64_t bytes, void *&data) = 0;
+
   /// Between the memory of the process and a buffer. Both return when the host
   /// memory is free again, which is after all work given to the device before.
   virtual Status copyIn(void *data, const void *host, int64_t bytes) = 0;

@@ -183,6 +183,32 @@ void DeviceCuda::free(void *data) {
   api->cuMemFreeAsync(reinterpret_cast<cuda::Address>(data), stream);
 }
 
+Status DeviceCuda::copy(void *to, const void *from, int64_t bytes) {
+  Scope scope(*this);
+  TRY(cuMemcpyDtoDAsync, reinterpret_cast<cuda::Address>(to),
+      reinterpret_cast<cuda::Address>(from), bytes, stream);
+  return {};
+}
+
+Status DeviceCuda::upload(const void *host, int64_t bytes, void *&data) {
+  // What a graph allocates is the graph's.
+  if (isCapturing())
+    return {FSDPRT_INVALID_ARGUMENT,
+            name + " does not have it yet, and a graph is being captured: "
+                   "expected that the entry has run before"};
+  if (Status status = allocate(bytes, data); status.failed())
+    return status;
+  if (bytes == 0)
+    return {};
+  Scope scope(*this);
+  if (cuda::Result result = api->cuMemcpyHtoDAsync(
+          reinterpret_cast<cuda::Address>(data), host, bytes, stream)) {
+    free(data);
+    return failure("cuMemcpyHtoDAsync", result);
+  }
+  return {};
+}
+
 Status DeviceCuda::copyIn(void *data, const void *host, int64_t bytes) {
   Scope scope(*this);
   TRY(cuMemcpyHtoDAsync, reinterpret_cast<cuda::Address>(data), host, bytes,

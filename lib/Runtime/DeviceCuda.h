@@ -56,6 +56,8 @@ public:
   Status allocate(int64_t bytes, void *&data) override;
   void free(void *data) override;
   Status launch(const Launch &launch) override;
+  Status copy(void *to, const void *from, int64_t bytes) override;
+  Status upload(const void *host, int64_t bytes, void *&data) override;
   Status copyIn(void *data, const void *host, int64_t bytes) override;
   Status copyOut(void *host, const void *data, int64_t bytes) override;
   Status finish(const std::function<Status()> &check) override;

@@ -32,6 +32,16 @@ fsdprtStatus fsdprtFree(fsdprtContext *context, void *data) {
   return context->free(data);
 }
 
+fsdprtStatus fsdprtCopy(fsdprtContext *context, const void *from, void *to,
+                        int64_t bytes) {
+  return context->copyOnDevice(from, to, bytes);
+}
+
+fsdprtStatus fsdprtConstant(fsdprtContext *context, const void *host,
+                            int64_t bytes, void **data) {
+  return context->constant(host, bytes, data);
+}
+
 fsdprtStatus fsdprtRank(fsdprtContext *context, int64_t *rank) {
   return context->getRank(rank);
 }

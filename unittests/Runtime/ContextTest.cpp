@@ -210,6 +210,23 @@ TEST(Buffers, ForeignAddressCannotBeFreed) {
             "free of an address that is no buffer of this rank");
 }
 
+TEST(Buffers, AreCopiedAndConstantsStayWhereTheyAre) {
+  TestWorld world({1});
+  static const float values[] = {1, 2, 3};
+  void *constant = nullptr, *data = nullptr;
+  ASSERT_EQ(fsdprtConstant(world[0], values, sizeof(values), &constant),
+            FSDPRT_SUCCESS);
+  EXPECT_EQ(constant, values);
+  ASSERT_EQ(fsdprtAlloc(world[0], sizeof(values), &data), FSDPRT_SUCCESS);
+  ASSERT_EQ(fsdprtCopy(world[0], constant, data, sizeof(values)),
+            FSDPRT_SUCCESS);
+  EXPECT_EQ(static_cast<float *>(data)[2], 3);
+  EXPECT_EQ(statistics(world[0]).liveBuffers, 1);
+  EXPECT_EQ(fsdprtConstant(world[0], nullptr, 4, &constant),
+            FSDPRT_INVALID_ARGUMENT);
+  EXPECT_EQ(world.message(0), "constant of 4 bytes from or to a null address");
+}
+
 //===----------------------------------------------------------------------===//
 // Ranks
 //===----------------------------------------------------------------------===//

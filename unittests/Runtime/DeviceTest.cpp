@@ -99,6 +99,63 @@ TEST(CudaDevice, KernelGetsItsParametersInTheOrderOfTheStream) {
                                    "copy out 16\n");
 }
 
+// Copies are work of the stream like any other: the buffer that is read may be
+// freed before they have run.
+TEST(CudaDevice, CopiesInTheOrderOfTheStream) {
+  LocalWorld world;
+  fsdprtContext *context = world.context();
+  float *a = upload(context, {1, 2, 3, 4}), *b = upload(context, {0, 0, 0, 0});
+  ASSERT_EQ(fsdprtCopy(context, a + 1, b, 12), FSDPRT_SUCCESS);
+  ASSERT_EQ(fsdprtCopy(context, b, b, 16), FSDPRT_SUCCESS); // nothing to do
+  ASSERT_EQ(fsdprtCopy(context, nullptr, nullptr, 0), FSDPRT_SUCCESS);
+  ASSERT_EQ(fsdprtFree(context, a), FSDPRT_SUCCESS);
+  EXPECT_EQ(download(context, b, 4), (std::vector<float>{2, 3, 4, 0}));
+  EXPECT_EQ(fakes().record(0), "alloc 16\ncopy in 16\nalloc 16\ncopy in 16\n"
+                               "copy 12\nfree\ncopy out 16\n");
+  EXPECT_EQ(fsdprtCopy(context, nullptr, b, 4), FSDPRT_INVALID_ARGUMENT);
+  EXPECT_EQ(world.message(),
+            "copy of 4 bytes on the device from or to a null address");
+}
+
+// A constant of the artefact goes to the device once and stays there.
+TEST(CudaDevice, ConstantsAreCopiedOnce) {
+  LocalWorld world;
+  static const float values[] = {1.5, 2.5};
+  static void *place;
+  auto step = [](fsdprtContext *context, void *const *, void *const *) {
+    return fsdprtConstant(context, values, sizeof(values), &place);
+  };
+  ASSERT_EQ(fsdprtRun(world.context(), step, nullptr, nullptr), FSDPRT_SUCCESS)
+      << world.message();
+  void *first = place;
+  EXPECT_NE(first, values);
+  EXPECT_EQ(download(world.context(), first, 2),
+            (std::vector<float>{1.5, 2.5}));
+  // Nothing is left to do for a graph.
+  fakes().setCapturing(true);
+  ASSERT_EQ(fsdprtRun(world.context(), step, nullptr, nullptr), FSDPRT_SUCCESS);
+  fakes().setCapturing(false);
+  EXPECT_EQ(place, first);
+  EXPECT_EQ(fakes().record(0), "alloc 8\ncopy in 8\ncopy out 8\n");
+  fsdprtStatistics statistics;
+  fsdprtGetStatistics(world.context(), &statistics);
+  EXPECT_EQ(statistics.liveBytes, 8);
+}
+
+TEST(CudaDevice, ConstantIsNotCopiedIntoAGraph) {
+  LocalWorld world;
+  static const float value = 1;
+  void *place = nullptr;
+  fakes().setCapturing(true);
+  EXPECT_EQ(fsdprtConstant(world.context(), &value, 4, &place),
+            FSDPRT_INVALID_ARGUMENT);
+  fakes().setCapturing(false);
+  EXPECT_EQ(world.message(),
+            "constant of 4 bytes: device 0 (Fake GPU, sm_90) does not have it "
+            "yet, and a graph is being captured: expected that the entry has "
+            "run before");
+}
+
 TEST(CudaDevice, EmptyBufferIsABuffer) {
   LocalWorld world;
   void *a = nullptr, *b = nullptr;

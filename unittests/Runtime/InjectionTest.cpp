@@ -39,6 +39,9 @@ fsdprtStatus step(fsdprtContext *context, void *const *, void *const *results) {
   TRY(fsdprtAlloc(context, 2 * 4 * count, &large)); // NCCL's
   TRY(fsdprtAlloc(context, sizeof(host), &small));  // the driver's
   TRY(fsdprtCopyIn(context, small, host.data(), sizeof(host)));
+  void *constant = nullptr;
+  TRY(fsdprtConstant(context, image, sizeof(image), &constant));
+  TRY(fsdprtCopy(context, constant, small, sizeof(image)));
   const void *addresses[] = {small, small};
   TRY(fsdprtLaunch(context, image, sizeof(image), "pack", 1, 1, 256, addresses,
                    sizeof(addresses), large));
@@ -101,6 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Fault{"cuMemAllocAsync", 700, "cuMemAllocAsync: error 700"},
         Fault{"cuMemcpyHtoDAsync_v2", 700, "cuMemcpyHtoDAsync: error 700"},
+        Fault{"cuMemcpyDtoDAsync_v2", 700, "cuMemcpyDtoDAsync: error 700"},
         Fault{"cuMemcpyDtoHAsync_v2", 700, "cuMemcpyDtoHAsync: error 700"},
         Fault{"cuLibraryLoadData", 209,
               "cuLibraryLoadData: "

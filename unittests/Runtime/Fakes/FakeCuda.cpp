@@ -370,6 +370,18 @@ Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
   return success;
 }
 
+Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes,
+                            Stream stream) {
+  FAULT(cuMemcpyDtoDAsync_v2);
+  state().note(of(stream), "copy " + std::to_string(bytes));
+  of(stream)->work.push_back([=] {
+    std::memcpy(reinterpret_cast<void *>(to),
+                reinterpret_cast<const void *>(from), bytes);
+    return true;
+  });
+  return success;
+}
+
 Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
                             Stream stream) {
   FAULT(cuMemcpyDtoHAsync_v2);

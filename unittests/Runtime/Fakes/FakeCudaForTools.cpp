@@ -67,16 +67,6 @@ Result cuMemsetD8Async(Address to, unsigned char byte, size_t bytes,
   return success;
 }
 
-Result cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes,
-                            Stream stream) {
-  Lock lock(state().mutex);
-  of(stream)->work.push_back([=] {
-    std::memcpy(pointer(to), pointer(from), bytes);
-    return true;
-  });
-  return success;
-}
-
 Result cuStreamSynchronize(Stream) {
   Lock lock(state().mutex);
   if (int code = state().fault("cuStreamSynchronize"))
