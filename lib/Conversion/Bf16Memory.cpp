@@ -24,6 +24,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_BF16MEMORYPASS
@@ -62,9 +63,38 @@ static void giveInteger(OpBuilder &builder, Value result) {
   result.replaceAllUsesExcept(cast.getResult(), cast);
 }
 
+/// Lets the functions in `root` take integers for a bf16 from their callers. It
+/// would travel as an f32, and back by a call.
+static void passIntegers(Operation *root) {
+  OpBuilder builder(root->getContext());
+  auto isBf16 = [](Type type) { return type.isBF16(); };
+  llvm::StringSet<> changed;
+  root->walk([&](LLVM::LLVMFuncOp function) {
+    if (function.isExternal() ||
+        llvm::none_of(function.getArgumentTypes(), isBf16))
+      return;
+    for (BlockArgument argument : function.getArguments())
+      if (isBf16(argument.getType()))
+        giveInteger(builder, argument);
+    SmallVector<Type> types(function.getBody().getArgumentTypes());
+    function.setFunctionType(LLVM::LLVMFunctionType::get(
+        function.getFunctionType().getReturnType(), types));
+    changed.insert(function.getSymName());
+  });
+  root->walk([&](LLVM::CallOp call) {
+    if (!call.getCallee() || !changed.contains(*call.getCallee()))
+      return;
+    builder.setInsertionPoint(call);
+    for (OpOperand &operand : call.getCalleeOperandsMutable())
+      if (isBf16(operand.get().getType()))
+        takeInteger(builder, operand);
+  });
+}
+
 namespace {
 struct Bf16MemoryPass : fsdp::impl::Bf16MemoryPassBase<Bf16MemoryPass> {
   void runOnOperation() override {
+    passIntegers(getOperation());
     getOperation()->walk([](Operation *op) {
       OpBuilder builder(op);
       if (auto store = dyn_cast<LLVM::StoreOp>(op)) {

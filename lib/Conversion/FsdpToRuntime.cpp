@@ -52,8 +52,9 @@ using namespace mlir::fsdp;
 namespace {
 class RuntimeLowering {
 public:
-  explicit RuntimeLowering(ModuleOp module)
-      : module(module), calls(module), typeConverter(module.getContext()),
+  RuntimeLowering(ModuleOp module, bool deviceMemory)
+      : module(module), deviceMemory(deviceMemory), calls(module),
+        typeConverter(module.getContext()),
         pointer(LLVM::LLVMPointerType::get(module.getContext())) {}
 
   LogicalResult run();
@@ -64,6 +65,9 @@ private:
   LogicalResult lower(Operation *op);
   LogicalResult lowerAlloc(memref::AllocOp op);
   void lowerDealloc(memref::DeallocOp op);
+  LogicalResult lowerCopy(memref::CopyOp op);
+  void lowerConstant(memref::GetGlobalOp op);
+  bool reachesRuntime(Operation *op) const;
   void lowerLinearIndex(shard::ProcessLinearIndexOp op);
   LogicalResult lowerMultiIndex(shard::ProcessMultiIndexOp op);
   LogicalResult lowerCollective(BucketUserOpInterface op);
@@ -85,6 +89,7 @@ private:
                          ValueRange dynamicSizes);
 
   ModuleOp module;
+  const bool deviceMemory;
   RuntimeCalls calls;
   LLVMTypeConverter typeConverter;
   Type pointer;
@@ -97,7 +102,9 @@ private:
 } // namespace
 
 /// True for what becomes a call of the runtime.
-static bool reachesRuntime(Operation *op) {
+bool RuntimeLowering::reachesRuntime(Operation *op) const {
+  if (deviceMemory && isa<memref::CopyOp, memref::GetGlobalOp>(op))
+    return true;
   return isa<BucketUserOpInterface, memref::AllocOp, memref::DeallocOp,
              shard::ProcessLinearIndexOp, shard::ProcessMultiIndexOp,
              gpu::LaunchFuncOp>(op);
@@ -211,6 +218,40 @@ void RuntimeLowering::lowerDealloc(memref::DeallocOp op) {
   Value data = LLVM::IntToPtrOp::create(b, pointer, word);
   calls.call(b, RuntimeFunction::fsdprtFree, {getContext(op), data});
   op.erase();
+}
+
+static int64_t getBytes(MemRefType type) {
+  int64_t elementBytes = DataLayout().getTypeSize(type.getElementType());
+  return type.getNumElements() * elementBytes;
+}
+
+LogicalResult RuntimeLowering::lowerCopy(memref::CopyOp op) {
+  if (!isContiguousBuffer(op.getSource()) ||
+      !isContiguousBuffer(op.getTarget()))
+    return op.emitOpError("has no lowering to the runtime: expected dense "
+                          "buffers of static shape");
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  int64_t bytes = getBytes(cast<MemRefType>(op.getSource().getType()));
+  calls.call(b, RuntimeFunction::fsdprtCopy,
+             {getContext(op), createPointer(b, op.getSource()),
+              createPointer(b, op.getTarget()), i64(b, bytes)});
+  op.erase();
+  return success();
+}
+
+/// A constant stays where the artefact has it; what is read is the device's.
+void RuntimeLowering::lowerConstant(memref::GetGlobalOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op->getContext());
+  b.setInsertionPointAfter(op);
+  MemRefType type = op.getType();
+  Value slot = getSlot(op);
+  Value host = createPointer(b, op);
+  Operation *address = op->getNextNode();
+  calls.call(b, RuntimeFunction::fsdprtConstant,
+             {getContext(op), host, i64(b, getBytes(type)), slot});
+  Value data = LLVM::LoadOp::create(b, pointer, slot);
+  op.getResult().replaceAllUsesExcept(createDescriptor(b, type, data, {}),
+                                      address);
 }
 
 void RuntimeLowering::lowerLinearIndex(shard::ProcessLinearIndexOp op) {
@@ -330,6 +371,14 @@ LogicalResult RuntimeLowering::lower(Operation *op) {
       .Case([&](memref::AllocOp alloc) { return lowerAlloc(alloc); })
       .Case([&](memref::DeallocOp dealloc) {
         lowerDealloc(dealloc);
+        return success();
+      })
+      .Case([&](memref::CopyOp copy) {
+        return deviceMemory ? lowerCopy(copy) : success();
+      })
+      .Case([&](memref::GetGlobalOp constant) {
+        if (deviceMemory)
+          lowerConstant(constant);
         return success();
       })
       .Case([&](shard::ProcessLinearIndexOp index) {
@@ -517,8 +566,9 @@ LogicalResult RuntimeLowering::run() {
 namespace {
 struct FsdpToRuntimePass
     : fsdp::impl::FsdpToRuntimePassBase<FsdpToRuntimePass> {
+  using Base::Base;
   void runOnOperation() override {
-    if (failed(RuntimeLowering(getOperation()).run()))
+    if (failed(RuntimeLowering(getOperation(), deviceMemory).run()))
       signalPassFailure();
   }
 };

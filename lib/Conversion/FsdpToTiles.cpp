@@ -17,20 +17,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Conversion/GpuChip.h"
 #include "fsdp/Conversion/Passes.h"
 
+#include "GpuBuilder.h"
+#include "KernelModule.h"
 #include "RuntimeCalls.h"
 #include "TileBody.h"
 #include "TileBodyGpu.h"
 #include "TilePlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -53,7 +52,8 @@ public:
   /// With target=cuda, `chip` is the one that `options` name.
   TileLowering(ModuleOp module, const FsdpToTilesPassOptions &options,
                const GpuChip *chip)
-      : module(module), options(options), chip(chip) {}
+      : module(module), options(options),
+        kernels(module, symbolTables, chip, options.features) {}
 
   LogicalResult lower(BucketUserOpInterface op);
 
@@ -73,16 +73,14 @@ private:
                  ArrayRef<Value> members, ArrayRef<Value> old);
 
   LLVM::LLVMFuncOp getOrCreateFunction(const TileFunction &function);
-  gpu::GPUModuleOp getOrCreateGpuModule();
   LLVM::GlobalOp createTable(Operation *parent, BucketUserOpInterface op,
                              const TilePlan &plan, unsigned addressSpace);
 
   ModuleOp module;
   const FsdpToTilesPassOptions &options;
-  const GpuChip *chip;
   SymbolTableCollection symbolTables;
+  KernelModule kernels;
   llvm::StringMap<LLVM::LLVMFuncOp> functions; ///< by name, shared by ops
-  gpu::GPUModuleOp gpuModule;
 };
 
 struct FsdpToTilesPass : fsdp::impl::FsdpToTilesPassBase<FsdpToTilesPass> {
@@ -99,9 +97,7 @@ static void makeContiguous(BucketUserOpInterface op) {
   unsigned firstOutput = outputs.getBeginOperandIndex();
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = cast<MemRefType>(operand.get().getType());
-    // Without elements there is nothing to copy, in whatever order.
-    if (type.getNumElements() == 0 ||
-        memref::isStaticShapeAndContiguousRowMajor(type))
+    if (isContiguousBuffer(operand.get()))
       continue;
     ImplicitLocOpBuilder b(op.getLoc(), op);
     Value original = operand.get();
@@ -119,31 +115,6 @@ static void makeContiguous(BucketUserOpInterface op) {
   }
 }
 
-/// An array of the addresses of `values`, in the frame of `function`, so that
-/// a loop around the op does not grow the stack.
-static Value createPointerArray(ImplicitLocOpBuilder &b,
-                                FunctionOpInterface function,
-                                ValueRange values) {
-  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  if (values.empty())
-    return LLVM::ZeroOp::create(b, pointer);
-  Value array;
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&function.getFunctionBody().front());
-    Value count = arith::ConstantOp::create(
-        b, b.getI64IntegerAttr(static_cast<int64_t>(values.size())));
-    array = LLVM::AllocaOp::create(b, pointer, pointer, count);
-  }
-  for (auto [index, value] : llvm::enumerate(values)) {
-    Value slot = LLVM::GEPOp::create(
-        b, pointer, pointer, array,
-        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
-    LLVM::StoreOp::create(b, createPointer(b, value), slot);
-  }
-  return array;
-}
-
 LLVM::LLVMFuncOp
 TileLowering::getOrCreateFunction(const TileFunction &function) {
   LLVM::LLVMFuncOp &known = functions[function.getName()];
@@ -153,22 +124,6 @@ TileLowering::getOrCreateFunction(const TileFunction &function) {
     symbolTables.getSymbolTable(module).insert(known);
   }
   return known;
-}
-
-/// The module that holds all kernels.
-gpu::GPUModuleOp TileLowering::getOrCreateGpuModule() {
-  if (gpuModule)
-    return gpuModule;
-  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
-                  UnitAttr::get(module.getContext()));
-  OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
-  auto target = NVVM::NVVMTargetAttr::get(module.getContext(), /*optLevel=*/3,
-                                          "nvptx64-nvidia-cuda", options.chip,
-                                          options.features);
-  gpuModule = gpu::GPUModuleOp::create(b, module.getLoc(), "fsdp_kernels",
-                                       ArrayRef<Attribute>(target));
-  symbolTables.getSymbolTable(module).insert(gpuModule);
-  return gpuModule;
 }
 
 /// The name of the op's bucket and the op, in the characters that every symbol
@@ -217,8 +172,8 @@ void TileLowering::callTileFunction(const LocalOp &local) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
   };
-  Value members = createPointerArray(b, local.parent, local.members);
-  Value old = createPointerArray(b, local.parent, local.old);
+  Value members = createWordArray(b, local.parent, local.members);
+  Value old = createWordArray(b, local.parent, local.old);
   Value rows = createPointer(b, op.getBucketValues().front().first);
   Value tiles = LLVM::AddressOfOp::create(b, table);
   auto call = [&](int64_t first, int64_t count, bool rowsOutside) {
@@ -263,41 +218,22 @@ void TileLowering::runKernels(const LocalOp &local) {
 
 void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
                              ArrayRef<Value> members, ArrayRef<Value> old) {
-  bool emulate = options.target == TileTarget::Emulate;
   BucketUserOpInterface op = local.op;
-  Operation *parent = module;
-  if (!emulate)
-    parent = getOrCreateGpuModule();
-  LLVM::GlobalOp table = createTable(parent, op, plan, kKernelAddressSpace);
-  TileKernel kernel = {getCodeName(op), local.function, plan, emulate,
-                       chip && chip->hasProgrammaticLaunch()};
-  OpBuilder atEnd = OpBuilder::atBlockEnd(&parent->getRegion(0).front());
+  LLVM::GlobalOp table =
+      createTable(kernels.getParent(), op, plan, kKernelAddressSpace);
+  TileKernel kernel = {getCodeName(op), local.function, plan,
+                       kernels.isEmulated(), kernels.waits()};
+  OpBuilder atEnd = kernels.atEnd();
   LLVM::LLVMFuncOp callee =
       kernel.build(atEnd, op.getLoc(), table, members.size());
-  symbolTables.getSymbolTable(parent).insert(callee);
+  kernels.insert(callee);
 
   ImplicitLocOpBuilder b(op.getLoc(), op);
   SmallVector<Value> values(members);
   llvm::append_range(values, old);
-  Value addresses = createPointerArray(b, local.parent, values);
+  Value addresses = createWordArray(b, local.parent, values);
   Value rows = createPointer(b, op.getBucketValues().front().first);
-  rows = LLVM::AddrSpaceCastOp::create(
-      b, LLVM::LLVMPointerType::get(b.getContext(), kKernelAddressSpace), rows);
-  if (emulate) {
-    LLVM::CallOp::create(b, callee, ValueRange{addresses, rows});
-    return;
-  }
-  auto index = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, value);
-  };
-  Value one = index(1);
-  gpu::LaunchFuncOp::create(
-      b,
-      SymbolRefAttr::get(gpuModule.getNameAttr(),
-                         {FlatSymbolRefAttr::get(callee.getNameAttr())}),
-      gpu::KernelDim3{index(plan.tiles.size()), index(plan.rows), one},
-      gpu::KernelDim3{index(kThreads), one, one},
-      /*dynamicSharedMemorySize=*/Value(), ValueRange{addresses, rows});
+  kernels.run(b, callee, addresses, rows, plan.tiles.size(), plan.rows);
 }
 
 LogicalResult TileLowering::lower(BucketUserOpInterface op) {
@@ -343,31 +279,6 @@ LogicalResult TileLowering::lower(BucketUserOpInterface op) {
   return success();
 }
 
-/// The chip of `options`, whose features are written where none were given.
-/// Null after a diagnostic.
-static const GpuChip *checkChip(ModuleOp module,
-                                FsdpToTilesPassOptions &options) {
-  const GpuChip *chip = GpuChip::lookup(options.chip);
-  if (!chip) {
-    module.emitError("no kernels for chip '")
-        << options.chip << "', expected one of " << GpuChip::listNames();
-    return nullptr;
-  }
-  const std::string oldest = chip->getFeatures();
-  if (options.features.empty())
-    options.features = oldest;
-  StringRef version = options.features;
-  unsigned number;
-  if (!version.consume_front("+ptx") || version.getAsInteger(10, number) ||
-      number < chip->ptxVersion) {
-    module.emitError("kernels for chip '")
-        << chip->name << "' have the features '" << options.features
-        << "', expected '" << oldest << "' or a later version of PTX";
-    return nullptr;
-  }
-  return chip;
-}
-
 void FsdpToTilesPass::runOnOperation() {
   SmallVector<BucketUserOpInterface> ops;
   WalkResult walk = getOperation().walk([&](BucketUserOpInterface op) {
@@ -386,7 +297,7 @@ void FsdpToTilesPass::runOnOperation() {
   FsdpToTilesPassOptions options = {target, chip, features, printPlan};
   const GpuChip *gpuChip = nullptr;
   if (target == TileTarget::Cuda) {
-    gpuChip = checkChip(getOperation(), options);
+    gpuChip = checkChip(getOperation(), options.chip, options.features);
     if (!gpuChip)
       return signalPassFailure();
   }

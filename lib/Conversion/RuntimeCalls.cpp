@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -140,6 +141,12 @@ RuntimeCalls::kernelImage(ImplicitLocOpBuilder &builder) {
       LLVM::AddressOfOp::create(builder, pointer, size.getSymName());
   return {LLVM::AddressOfOp::create(builder, pointer, image.getSymName()),
           LLVM::LoadOp::create(builder, i64, sizeAddress)};
+}
+
+bool mlir::fsdp::isContiguousBuffer(Value buffer) {
+  auto type = dyn_cast<MemRefType>(buffer.getType());
+  return type && (memref::isStaticShapeAndContiguousRowMajor(type) ||
+                  (type.hasStaticShape() && type.getNumElements() == 0));
 }
 
 Value mlir::fsdp::createPointer(ImplicitLocOpBuilder &builder, Value buffer) {

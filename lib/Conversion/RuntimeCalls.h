@@ -57,6 +57,9 @@ inline constexpr StringLiteral kKernelImageSymbol = "fsdp_kernel_image";
 inline constexpr StringLiteral kKernelImageBytesSymbol =
     "fsdp_kernel_image_bytes";
 
+/// Whether the elements of `buffer` follow each other in memory, as many as its
+/// type says.
+bool isContiguousBuffer(Value buffer);
 /// A pointer to the first element of `buffer`, a memref.
 Value createPointer(ImplicitLocOpBuilder &builder, Value buffer);
 

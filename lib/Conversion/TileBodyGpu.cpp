@@ -30,18 +30,14 @@
 
 #include "TileBodyGpu.h"
 
-#include "KernelArithmetic.h"
-#include "TileBuilder.h"
+#include "GpuBuilder.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Bytes of a vector on the side whose elements are wider.
-static constexpr int64_t kVectorBytes = 16;
 /// Registers of a thread: with more, an SM would not hold all of its 2048
 /// threads. Loads in flight, and so the speed, are proportional to their
 /// number. Class V needs more where it narrows into several runs, whose places
@@ -77,12 +73,6 @@ struct Place {
   Value zerosAligned; ///< i1: the bucket's side fits vectors
 };
 
-/// How single elements are loaded and stored.
-enum class Access {
-  Whole, ///< every side is aligned to its elements
-  Bytes, ///< elements start anywhere
-};
-
 /// Elements of a tile that lie in one run.
 struct Elements {
   Value isValid;
@@ -97,12 +87,11 @@ struct Step {
   Value old; ///< the existing shard's, if the function adds
 };
 
-class GpuTileBuilder : TileBuilder {
+class GpuTileBuilder : GpuBuilder {
 public:
   GpuTileBuilder(const TileKernel &kernel, OpBuilder &builder, Location loc)
-      : TileBuilder(builder, loc, kKernelAddressSpace), kernel(kernel),
-        function(kernel.function), plan(kernel.plan),
-        arithmetic(kernel.emulate) {}
+      : GpuBuilder(builder, loc, kernel.emulate), kernel(kernel),
+        function(kernel.function), plan(kernel.plan) {}
 
   LLVM::LLVMFuncOp build(LLVM::GlobalOp table, int64_t numMembers);
 
@@ -141,38 +130,13 @@ private:
   void buildScalar(const TileValues &tile, const Copy &copy, const Place &place,
                    Access access);
 
-  /// Entry `index` (i32) of the addresses, as i64.
-  Value address(Value index);
-  Value loadWords(Value at, int64_t bytes);
-  Value load(Type dtype, Value base, Value index, Access access);
-  void store(Value value, Value base, Value index, Access access);
-  Value asInteger(Value value);
-  void storeWords(Value words, Value at);
   void storeWordsIf(Value condition, Value words, Value at);
-  /// i64: 0 if `place` is aligned to `bytes`, a power of two.
-  Value lowBits(Value place, int64_t bytes) {
-    Value address = LLVM::PtrToIntOp::create(b, i64, place);
-    return both(address, constant64(bytes - 1));
-  }
-  /// The place of element `index` (i32) behind `base`. Offsets inside of a tile
-  /// have 32 bits: one register, of which a thread has few.
-  Value elementAt(Value base, Value index, int64_t bytes) {
-    return offset(base, widen(mul(index, bytes)));
-  }
-
   Value convertWords(const Copy &copy, Value words, Value old);
   Value convert(const Copy &copy, Value value, Value old);
-  Value zeroWords(int64_t bytes) {
-    auto type = VectorType::get({bytes / 4}, i32);
-    return arith::ConstantOp::create(b, b.getZeroAttr(type));
-  }
-
   const TileKernel &kernel;
   const TileFunction &function;
   const TilePlan &plan;
-  const KernelArithmetic arithmetic;
-  Value addresses, bucket, tiles;
-  Value thread; ///< i32
+  Value bucket, tiles;
   int64_t numMembers = 0;
 };
 } // namespace
@@ -181,62 +145,10 @@ private:
 // Memory
 //===----------------------------------------------------------------------===//
 
-Value GpuTileBuilder::address(Value index) {
-  Value at = LLVM::GEPOp::create(b, addresses.getType(), i64, addresses,
-                                 ArrayRef<LLVM::GEPArg>{index});
-  return LLVM::LoadOp::create(b, i64, at);
-}
-
-/// `bytes` bytes, 8 or 16, as a vector of words.
-Value GpuTileBuilder::loadWords(Value at, int64_t bytes) {
-  return LLVM::LoadOp::create(b, VectorType::get({bytes / 4}, i32), at,
-                              /*alignment=*/bytes);
-}
-
-static int64_t numWords(Value words) {
-  return cast<VectorType>(words.getType()).getNumElements();
-}
-
-/// Element `index` (i32) behind `base`. What is aligned to a byte only, LLVM
-/// takes apart.
-Value GpuTileBuilder::load(Type dtype, Value base, Value index, Access access) {
-  int64_t bytes = getDtypeBytes(dtype);
-  return LLVM::LoadOp::create(b, dtype, elementAt(base, index, bytes),
-                              access == Access::Whole ? bytes : 1);
-}
-
-/// `value`, an integer, after a move that ptxas does not look through. Those of
-/// CUDA 12.1 to 13.0 take a store of the low byte of what a floating-point
-/// instruction has written for a conversion of that number to an integer, and
-/// store its low byte. The move costs no register, and later ones drop it.
-Value GpuTileBuilder::asInteger(Value value) {
-  if (kernel.emulate)
-    return value;
-  Type type = value.getType();
-  std::string code =
-      "mov.b" + std::to_string(type.getIntOrFloatBitWidth()) + " {$w0}, {$r0};";
-  return NVVM::InlinePtxOp::create(b, TypeRange(type),
-                                   /*readOnlyArgs=*/ValueRange(value),
-                                   /*readWriteArgs=*/ValueRange(), code,
-                                   /*predicate=*/Value())
-      .getResult(0);
-}
-
-void GpuTileBuilder::store(Value value, Value base, Value index,
-                           Access access) {
-  int64_t bytes = getDtypeBytes(value.getType());
-  LLVM::StoreOp::create(b, value, elementAt(base, index, bytes),
-                        access == Access::Whole ? bytes : 1);
-}
-
-void GpuTileBuilder::storeWords(Value words, Value at) {
-  LLVM::StoreOp::create(b, words, at, /*alignment=*/4 * numWords(words));
-}
-
 /// With a branch LLVM would sink the loads into it, and the batch of loads
 /// would be lost; so the store itself is predicated.
 void GpuTileBuilder::storeWordsIf(Value condition, Value words, Value at) {
-  if (kernel.emulate)
+  if (emulate)
     return when(condition, [&] { storeWords(words, at); });
   SmallVector<Value> operands = {at};
   for (int64_t i = 0; i < numWords(words); ++i)
@@ -308,10 +220,7 @@ Place GpuTileBuilder::locate(const TileValues &tile, const Copy &copy,
   int64_t memberBytes = function.packs ? copy.fromBytes : copy.toBytes;
   Value start = mul(tile.start, memberBytes);
   Value inRow = add(mul(row, plan.rowBytes), mul(tile.offset, plan.granule));
-  Value memberAddress = add(address(tile.member), start);
-  auto toPointer = [&](Value integer) {
-    return LLVM::IntToPtrOp::create(b, pointer, integer);
-  };
+  Value memberAddress = add(word(tile.member), start);
   Place place;
   Value inBucket = offset(bucket, inRow);
   Value inMember = toPointer(memberAddress);
@@ -324,7 +233,7 @@ Place GpuTileBuilder::locate(const TileValues &tile, const Copy &copy,
                      vectorBits(place.target, copy.toBytes));
   if (function.adds) {
     Value oldAddress =
-        add(address(add(tile.member, constant32(numMembers))), start);
+        add(word(add(tile.member, constant32(numMembers))), start);
     place.old = toPointer(oldAddress);
     low = either(low, vectorBits(place.old, copy.toBytes));
   }
@@ -634,56 +543,18 @@ void GpuTileBuilder::buildBody(Value tileIndex, Value row) {
 
 LLVM::LLVMFuncOp GpuTileBuilder::build(LLVM::GlobalOp table, int64_t members) {
   numMembers = members;
-  MLIRContext *context = b.getContext();
-  auto generic = LLVM::LLVMPointerType::get(context);
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
-                                          {generic, pointer});
-  auto func = LLVM::LLVMFuncOp::create(
-      b, kernel.name, type,
-      kernel.emulate ? LLVM::Linkage::Internal : LLVM::Linkage::External);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(func.addEntryBlock(b));
-  addresses = func.getArgument(0);
-  bucket = func.getArgument(1);
-
-  if (kernel.emulate) {
-    tiles = LLVM::AddressOfOp::create(b, table);
-    Value zero = constant64(0);
-    loop(zero, constant64(plan.rows), 1, [&](Value row) {
-      loop(zero, constant64(plan.tiles.size()), 1, [&](Value tile) {
-        loop(constant32(0), constant32(kThreads), 1, [&](Value index) {
-          thread = index;
-          buildBody(tile, row);
-        });
+  Frame frame = {kernel.name, kernel.numAddresses(members), kernel.waits,
+                 numRegisters()};
+  return buildKernel(
+      frame,
+      [&]() -> std::pair<Value, Value> {
+        return {constant64(plan.tiles.size()), constant64(plan.rows)};
+      },
+      [&](Value tile, Value row) {
+        bucket = operand;
+        tiles = LLVM::AddressOfOp::create(b, table);
+        buildBody(tile, row);
       });
-    });
-  } else {
-    auto array = LLVM::LLVMArrayType::get(i64, kernel.numAddresses(members));
-    func.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
-                    TypeAttr::get(array));
-    func.setArgAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
-                    b.getI64IntegerAttr(8));
-    func.setArgAttr(0, NVVM::NVVMDialect::getGridConstantAttrName(),
-                    b.getUnitAttr());
-    func->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
-    func->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
-    func->setAttr(NVVM::NVVMDialect::getMaxntidAttrName(),
-                  b.getDenseI32ArrayAttr({int32_t(kThreads), 1, 1}));
-    func->setAttr(NVVM::NVVMDialect::getMaxnregAttrName(),
-                  b.getI32IntegerAttr(numRegisters()));
-    Value block = NVVM::BlockIdXOp::create(b, i32);
-    Value row = NVVM::BlockIdYOp::create(b, i32);
-    thread = NVVM::ThreadIdXOp::create(b, i32);
-    // Harmless unless the launch asks to overlap with the kernel before.
-    if (kernel.waits)
-      NVVM::GriddepcontrolOp::create(
-          b, NVVM::GridDepActionKindAttr::get(context,
-                                              NVVM::GridDepActionKind::wait));
-    tiles = LLVM::AddressOfOp::create(b, table);
-    buildBody(widen(block), widen(row));
-  }
-  LLVM::ReturnOp::create(b, ValueRange());
-  return func;
 }
 
 LLVM::LLVMFuncOp TileKernel::build(OpBuilder &builder, Location loc,

@@ -13,16 +13,6 @@
 
 namespace mlir::fsdp {
 
-/// Threads of a block; a block handles one tile in one row.
-inline constexpr int64_t kThreads = 256;
-/// Rows of a grid.
-inline constexpr int64_t kMaxRows = 65535;
-/// Addresses that fit the parameter space of a kernel beside the bucket's.
-inline constexpr int64_t kMaxAddresses = 4090;
-
-/// Where a kernel's data and table are: global memory.
-inline constexpr unsigned kKernelAddressSpace = 1;
-
 /// A kernel for one local op. Its parameters are
 ///
 ///   addresses   one per member, then, if it adds, one per existing shard:

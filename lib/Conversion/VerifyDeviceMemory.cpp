@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RuntimeCalls.h"
 #include "fsdp/Conversion/Passes.h"
 
 #include "fsdp/Dialect/Fsdp.h"
@@ -23,9 +24,16 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Whether a copy is one of bytes, by the runtime.
+static bool isRuntimeCopy(Operation *op) {
+  auto copy = dyn_cast<memref::CopyOp>(op);
+  return copy && isContiguousBuffer(copy.getSource()) &&
+         isContiguousBuffer(copy.getTarget());
+}
+
 /// True if `op` reads or writes the elements of a buffer.
 static bool touchesBuffer(Operation *op) {
-  if (isa<BucketUserOpInterface, gpu::LaunchFuncOp>(op))
+  if (isa<BucketUserOpInterface, gpu::LaunchFuncOp>(op) || isRuntimeCopy(op))
     return false;
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   if (!interface)
@@ -39,23 +47,35 @@ static bool touchesBuffer(Operation *op) {
   });
 }
 
+/// True for memory that the runtime does not know: of the host.
+static bool makesHostBuffer(Operation *op, SymbolTableCollection &symbols) {
+  if (isa<memref::AllocaOp>(op))
+    return true;
+  auto get = dyn_cast<memref::GetGlobalOp>(op);
+  if (!get)
+    return false;
+  auto global =
+      symbols.lookupNearestSymbolFrom<memref::GlobalOp>(op, get.getNameAttr());
+  return !global || !global.getConstant() ||
+         !isContiguousBuffer(get.getResult());
+}
+
 namespace {
 struct VerifyDeviceMemoryPass
     : fsdp::impl::VerifyDeviceMemoryPassBase<VerifyDeviceMemoryPass> {
   void runOnOperation() override {
-    bool refused = false;
-    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<gpu::GPUModuleOp>(op))
-        return WalkResult::skip();
-      if (touchesBuffer(op)) {
-        op->emitOpError("has no lowering to cuda: it runs on the host, but the "
-                        "buffer is the device's");
-        refused = true;
-        return WalkResult::skip();
-      }
-      return WalkResult::advance();
-    });
-    if (refused)
+    SymbolTableCollection symbols;
+    WalkResult result =
+        getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+          if (isa<gpu::GPUModuleOp>(op))
+            return WalkResult::skip();
+          if (!touchesBuffer(op) && !makesHostBuffer(op, symbols))
+            return WalkResult::advance();
+          op->emitOpError("has no lowering to cuda: it runs on the host, but "
+                          "the buffer is the device's");
+          return WalkResult::interrupt();
+        });
+    if (result.wasInterrupted())
       return signalPassFailure();
     markAllAnalysesPreserved();
   }

@@ -13,10 +13,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Elementwise.h"
 #include "fsdp/Conversion/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace mlir::fsdp {
@@ -25,6 +33,7 @@ namespace mlir::fsdp {
 } // namespace mlir::fsdp
 
 using namespace mlir;
+using namespace mlir::fsdp;
 
 /// True for an op that the passes of fsdp-to-cpu take.
 static bool isLowerable(Operation *op) {
@@ -58,12 +67,52 @@ static Operation *findLeftOver(ModuleOp module) {
 static Operation *findUnknown(ModuleOp module) {
   Operation *cause = nullptr;
   module.walk([&](Operation *op) {
-    if (isLowerable(op) || isa<fsdp::DeviceGridOpInterface>(op))
+    if (isLowerable(op) || isa<DeviceGridOpInterface>(op))
       return WalkResult::advance();
     cause = op;
     return WalkResult::interrupt();
   });
   return cause;
+}
+
+/// True for ops on tensors that become copies, buffers and control flow: no
+/// element passes through the host.
+static bool movesTensors(Operation *op) {
+  // Padding is a fill, whatever its region computes besides.
+  if (auto pad = dyn_cast<tensor::PadOp>(op))
+    return static_cast<bool>(pad.getConstantPaddingValue());
+  return isa<arith::ConstantOp, tensor::CastOp, tensor::CollapseShapeOp,
+             tensor::ConcatOp, tensor::DimOp, tensor::EmptyOp,
+             tensor::ExpandShapeOp, tensor::ExtractSliceOp,
+             tensor::InsertSliceOp, tensor::ReshapeOp, tensor::SplatOp,
+             tensor::YieldOp>(op) ||
+         isa_and_nonnull<FsdpDialect, bufferization::BufferizationDialect,
+                         cf::ControlFlowDialect, func::FuncDialect,
+                         scf::SCFDialect, ub::UBDialect>(op->getDialect());
+}
+
+/// Emits an error at the first op on tensors for which there is no kernel.
+static LogicalResult checkKernels(ModuleOp module) {
+  WalkResult result = module.walk<WalkOrder::PreOrder>([](Operation *op) {
+    // Bodies are part of their ops.
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+      return failed(checkElementwise(linalgOp)) ? WalkResult::interrupt()
+                                                : WalkResult::skip();
+    auto isTensor = [](Type type) { return isa<TensorType>(type); };
+    if (!llvm::any_of(op->getOperandTypes(), isTensor) &&
+        !llvm::any_of(op->getResultTypes(), isTensor))
+      return WalkResult::advance();
+    // One that the host chooses.
+    auto select = dyn_cast<arith::SelectOp>(op);
+    if (select && !isTensor(select.getCondition().getType()))
+      return WalkResult::advance();
+    if (movesTensors(op))
+      return isa<tensor::PadOp>(op) ? WalkResult::skip()
+                                    : WalkResult::advance();
+    return failed(checkArithmetic(op)) ? WalkResult::interrupt()
+                                       : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
 }
 
 namespace {
@@ -73,8 +122,11 @@ struct VerifyLoweredPass
   void runOnOperation() override {
     Operation *cause =
         input ? findUnknown(getOperation()) : findLeftOver(getOperation());
-    if (!cause)
+    if (!cause) {
+      if (kernels && failed(checkKernels(getOperation())))
+        return signalPassFailure();
       return markAllAnalysesPreserved();
+    }
     cause->emitOpError("has no lowering to the cpu");
     signalPassFailure();
   }

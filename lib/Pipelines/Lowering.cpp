@@ -27,6 +27,9 @@ using namespace mlir::fsdp;
 /// Tensors become buffers that live from their first to their last use.
 static void addBufferization(OpPassManager &manager) {
   manager.addPass(createConvertElementwiseToLinalgPass());
+  // Before there are buffers: a chain that is one op needs none in between, and
+  // a constant of equal elements none at all.
+  manager.addPass(createFuseElementwisePass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion =
@@ -74,11 +77,14 @@ static void addLlvm(OpPassManager &manager) {
   manager.addPass(createVerifyLoweredPass());
 }
 
-/// From values to buffers, with local ops as tiles for `target`.
+/// From values to buffers and calls of the runtime, with local ops as tiles for
+/// `target`.
 static void addTiles(OpPassManager &manager,
                      const FsdpToTilesPassOptions &tiles) {
+  bool hasKernels = tiles.target != TileTarget::Cpu;
   VerifyLoweredPassOptions input;
   input.input = true;
+  input.kernels = hasKernels;
   manager.addPass(createVerifyLoweredPass(input));
   // While the signatures still say which tensor is what.
   DeclareEntriesPassOptions entries;
@@ -89,6 +95,18 @@ static void addTiles(OpPassManager &manager,
   addBufferization(manager);
   manager.addPass(createVerifyStagePass({Stage::Buffered}));
   manager.addPass(createFsdpToTilesPass(tiles));
+  FsdpToRuntimePassOptions runtime;
+  if (hasKernels) {
+    // After the local ops, which may have asked for copies of strided buffers.
+    manager.addPass(createElementwiseToKernelsPass(
+        {tiles.target, tiles.chip, tiles.features}));
+    // What is left would run on the host, on the device's buffers.
+    manager.addPass(createVerifyDeviceMemoryPass());
+    runtime.deviceMemory = true;
+  }
+  // Launches take the size of a kernel's parameters from the kernel, so they
+  // are lowered before it is compiled.
+  manager.addPass(createFsdpToRuntimePass(runtime));
 }
 
 void mlir::fsdp::buildFsdpToCpuPipeline(OpPassManager &manager,
@@ -96,7 +114,6 @@ void mlir::fsdp::buildFsdpToCpuPipeline(OpPassManager &manager,
   FsdpToTilesPassOptions tiles;
   tiles.target = options.emulate ? TileTarget::Emulate : TileTarget::Cpu;
   addTiles(manager, tiles);
-  manager.addPass(createFsdpToRuntimePass());
   addLoops(manager);
   addLlvm(manager);
 }
@@ -126,11 +143,6 @@ void mlir::fsdp::buildFsdpToCudaPipeline(OpPassManager &manager,
   tiles.chip = options.chip;
   tiles.features = options.features;
   addTiles(manager, tiles);
-  // What is left around our ops would run on the host, on the device's buffers.
-  manager.addPass(createVerifyDeviceMemoryPass());
-  // Launches take the size of a kernel's parameters from the kernel, so they
-  // are lowered before it is compiled.
-  manager.addPass(createFsdpToRuntimePass());
   addKernels(manager, options);
   addLoops(manager);
   addLlvm(manager);

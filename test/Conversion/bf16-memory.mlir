@@ -29,6 +29,22 @@ llvm.func @parts(%x: vector<4xbf16>) -> vector<2xbf16> {
   llvm.return %low : vector<2xbf16>
 }
 
+// CHECK-LABEL: llvm.func @argument(
+// CHECK-SAME:      %[[A:.+]]: i16, %{{.+}}: f16)
+// CHECK-NEXT:    llvm.bitcast %[[A]] : i16 to bf16
+llvm.func @argument(%x: bf16, %y: f16) {
+  llvm.return
+}
+
+// CHECK-LABEL: llvm.func @caller(
+// CHECK-SAME:      %[[A:.+]]: i16, %[[H:.+]]: f16)
+// CHECK:         %[[I:.+]] = llvm.bitcast %{{.+}} : bf16 to i16
+// CHECK-NEXT:    llvm.call @argument(%[[I]], %[[H]]) : (i16, f16) -> ()
+llvm.func @caller(%x: bf16, %y: f16) {
+  llvm.call @argument(%x, %y) : (bf16, f16) -> ()
+  llvm.return
+}
+
 // CHECK-LABEL: llvm.func @negative_f16(
 // CHECK-NEXT:    llvm.load %{{.+}} : !llvm.ptr -> f16
 // CHECK-NEXT:    llvm.store %{{.+}}, %{{.+}} : f16, !llvm.ptr

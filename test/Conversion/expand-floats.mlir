@@ -36,7 +36,8 @@ func.func @two_additions(%x: bf16, %y: bf16) -> bf16 {
 
 // CHECK-LABEL: func.func @compare(
 // CHECK:         arith.cmpf olt, %{{.+}}, %{{.+}} : f32
-// CHECK:         arith.select %{{.+}} : bf16
+// A select of bf16 could become a call of a function that no artefact has.
+// CHECK:         arith.select %{{.+}} : i16
 func.func @compare(%x: bf16, %y: bf16) -> bf16 {
   %c = arith.cmpf olt, %x, %y : bf16
   %m = arith.select %c, %x, %y : bf16

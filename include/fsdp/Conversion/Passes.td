@@ -18,7 +18,8 @@ def ExpandFloatsPass : Pass<"fsdp-expand-floats"> {
     that the CPU has no instruction for by integer arithmetic with the same bits:
     one rounding, to nearest even, NaN as a class. Every other `arith` or `math` op
     on f16 or bf16 works in f32, and its result is rounded. Integers of up to 32
-    bits go through f64. Tensors are left alone.
+    bits go through f64. Of two zeros, `maxnumf` and `minnumf` choose like
+    `maximumf` and `minimumf`. Tensors are left alone.
 
     A cast with another rounding mode, a cast from or to another dtype, and one
     from a wider integer to 16 bits are refused.
@@ -108,6 +109,9 @@ def FsdpToRuntimePass : Pass<"convert-fsdp-to-runtime", "::mlir::ModuleOp"> {
     `fsdp.entry` gets the exported `fsdprt_entry_<name>` that a launcher calls.
     Units, buckets and grids are gone afterwards.
 
+    With `device-memory`, buffers need not be the process' own: copies between dense
+    buffers become calls too, and a constant is used where the device has it.
+
     A local op, a value form or a unit op that is left is refused. Nothing checks
     the statuses yet: `fsdp-propagate-status` does.
 
@@ -127,6 +131,10 @@ def FsdpToRuntimePass : Pass<"convert-fsdp-to-runtime", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["arith::ArithDialect", "func::FuncDialect",
                            "LLVM::LLVMDialect", "memref::MemRefDialect"];
+  let options = [
+    Option<"deviceMemory", "device-memory", "bool", "false",
+           "buffers are a device's: copies and constants are the runtime's">,
+  ];
 }
 
 def PropagateStatusPass : Pass<"fsdp-propagate-status", "::mlir::ModuleOp"> {
@@ -258,8 +266,8 @@ def Bf16MemoryPass : Pass<"fsdp-bf16-memory"> {
   let summary = "load and store bf16 as integers";
   let description = [{
     On the LLVM dialect: loads and stores of bf16, or of vectors of them, become
-    loads and stores of i16, and parts of such vectors are taken out as i16. No
-    bit changes; LLVM then keeps loops over casts in vectors, and calls no
+    loads and stores of i16, and parts of such vectors are taken out as i16. Functions
+    with a body take i16 from their callers. No bit changes; LLVM then keeps loops over casts in vectors, and calls no
     function of a compiler's library.
 
     ```mlir
@@ -276,7 +284,10 @@ def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {
   let summary = "refuse what has no lowering to LLVM";
   let description = [{
     Fails with one error at the first op that is not of the LLVM dialect, or, with
-    `input`, that none of the passes of `fsdp-to-cpu` takes. Reads only.
+    `input`, that none of the passes of `fsdp-to-cpu` takes; with `kernels`, none of
+    those that make kernels: on tensors there are ops of fsdp, elementwise
+    arithmetic of `arith` or in a `linalg` op, fills, copies, views, and control
+    flow that the host decides. Reads only.
 
     ```mlir
     llvm.func @f() {
@@ -287,6 +298,8 @@ def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {
   let options = [
     Option<"input", "input", "bool", "false",
            "look through the input of fsdp-to-cpu instead of its output">,
+    Option<"kernels", "kernels", "bool", "false",
+           "the input is for a GPU, or for its kernels emulated">,
   ];
 }
 
@@ -312,10 +325,10 @@ def VerifyDeviceMemoryPass
     : Pass<"fsdp-verify-device-memory", "::mlir::ModuleOp"> {
   let summary = "refuse host code that touches the device's memory";
   let description = [{
-    Behind `convert-fsdp-to-tiles{target=cuda}` all buffers are the device's.
-    Fails at every op outside of kernels that reads or writes one, an `arith` op
-    on tensors that was not folded into a local op, say, which has become a loop.
-    Collectives and launches take buffers and do not touch them. Reads only.
+    After `convert-elementwise-to-kernels` all buffers are the device's. Fails at the
+    first op outside of kernels that reads or writes one, or that makes one that is
+    not the runtime's. Collectives, launches and the copies that are left take
+    buffers and do not touch them. Reads only.
 
     ```mlir
     func.func @allocates() {
@@ -325,6 +338,84 @@ def VerifyDeviceMemoryPass
     }
     ```
   }];
+}
+
+def FuseElementwisePass : Pass<"fsdp-fuse-elementwise"> {
+  let summary = "splats as scalars or fills, chains of elementwise ops as one";
+  let description = [{
+    On tensors, after `convert-elementwise-to-linalg`. In a `linalg` op whose loops
+    are all parallel, an operand of equal elements (a constant, a `tensor.splat`, a
+    fill) becomes a scalar, and the elementwise op that computes an operand for it
+    alone moves into it, as long as that reads no more than 8 tensors. Afterwards
+    no constant tensor of equal elements is left: where it is needed as a tensor, it
+    is filled. An op that overwrites a tensor does so in the place of an operand of
+    its type, if it has one: best one that nobody else needs.
+
+    No bit changes, and nothing but such ops, constants and fills.
+
+    ```mlir
+    func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> {
+      %c = arith.constant dense<1.5> : tensor<8xf32>
+      %empty = tensor.empty() : tensor<8xf32>
+      %d = linalg.map { arith.addf } ins(%a, %c : tensor<8xf32>, tensor<8xf32>)
+          outs(%empty : tensor<8xf32>)
+      return %d : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def ElementwiseToKernelsPass
+    : Pass<"convert-elementwise-to-kernels", "::mlir::ModuleOp"> {
+  let summary = "elementwise ops on buffers become kernels";
+  let description = [{
+    Every `linalg` op on buffers becomes a `gpu.launch_func` of a kernel in the
+    module's one `gpu.module`, or, with `target=emulate`, a call of the same kernel
+    as a function of the host. So does a `memref.copy` of a strided buffer; others
+    are left for `convert-fsdp-to-runtime`. Ops that compute the same share a kernel.
+    docs/Kernels.md describes it.
+
+    An op that is not elementwise, or whose body has no kernel, is refused, as
+    `fsdp-verify-lowered` does before buffers exist. No bit of any result changes.
+
+    ```mlir
+    func.func @f(%a: memref<8x3xf32>, %b: memref<8x3xbf16>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                       affine_map<(i, j) -> (i, j)>],
+                      iterator_types = ["parallel", "parallel"]}
+          ins(%a : memref<8x3xf32>) outs(%b : memref<8x3xbf16>) {
+      ^bb0(%x: f32, %y: bf16):
+        %z = arith.truncf %x : f32 to bf16
+        linalg.yield %z : bf16
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+  let options = [
+    Option<"target", "target", "::mlir::fsdp::TileTarget",
+           "::mlir::fsdp::TileTarget::Cuda", "where the kernels run",
+           [{::llvm::cl::values(
+             clEnumValN(::mlir::fsdp::TileTarget::Cuda, "cuda", "on a GPU"),
+             clEnumValN(::mlir::fsdp::TileTarget::Emulate, "emulate",
+                        "on the host, thread by thread"))}]>,
+    Option<"chip", "chip", "std::string", "\"sm_90\"",
+           "chip that the kernels are for (target=cuda)">,
+    Option<"features", "features", "std::string", "",
+           "version of PTX, +ptx80 or later; by default the oldest one that "
+           "knows the chip (target=cuda)">,
+  ];
 }
 
 #endif // FSDP_CONVERSION_PASSES

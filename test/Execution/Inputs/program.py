@@ -19,7 +19,7 @@ def tensor(t, values):
     """Numbers, each of which the dtype holds exactly, as a tensor of a file."""
     t = dtype(t)
     array = np.array(values, np.int64 if not t.floating else np.float64)
-    carrier = array.reshape(-1)
+    carrier = array.reshape(-1).astype(array.dtype if t.floating else t.carrier)
     if t.floating:
         narrowed = dtypes.narrow(carrier, t)
         assert np.array_equal(dtypes.widen(narrowed, t), carrier), (t, values)
@@ -27,16 +27,10 @@ def tensor(t, values):
     return t, array.shape, carrier
 
 
-HOST_OPS = "has no lowering to cuda: it runs on the host"
-
-
 class Suite:
     """The programs of one test; they are run at both levels of optimisation.
 
     SCRIPT FOLDER-OF-THE-TOOLS FOLDER-TO-WORK-IN [OPTION-OF-FSDP-COMPILE...]
-
-    For a GPU, `--target=cuda` without `--emulate`, those run that have nothing to
-    do for the host.
     """
 
     def __init__(self):
@@ -45,17 +39,13 @@ class Suite:
         self.on_gpu = "--target=cuda" in self.options and "--emulate" not in self.options
         self.wrong = self.checked = 0
 
-    def call(self, tool, *arguments, refusal=None):
-        """False if the tool fails with the words of `refusal`."""
+    def call(self, tool, *arguments):
         command = [str(self.tools / tool), *map(str, arguments)]
         done = subprocess.run(
             command, cwd=self.folder, capture_output=True, text=True
         )
-        if done.returncode and refusal and refusal in done.stderr:
-            return False
         if done.returncode:
             sys.exit(f"{' '.join(command)}\n{done.stderr}")
-        return True
 
     def run(self, name, ranks, text, inputs, expected, entry=None, optimize=""):
         """`inputs(rank)` and `expected(rank)` are {tensor: (dtype, values)}.
@@ -70,13 +60,11 @@ class Suite:
         results = []
         for level in (0, 2):
             artefact = f"{name}.{level}.so"
-            compiled = self.call(
+            self.call(
                 "fsdp-compile", source.name, f"--opt-level={level}",
                 *([f"--optimize={optimize}"] if optimize else []),
-                *self.options, "-o", artefact, refusal=HOST_OPS if self.on_gpu else None,
+                *self.options, "-o", artefact,
             )
-            if not compiled:
-                continue
             self.call(
                 "fsdp-run", f"./{artefact}", f"--ranks={ranks}",
                 *([f"--entry={entry}"] if entry else []),

@@ -94,8 +94,10 @@ class _Compiler:
         if self._width(target, instruction) != WIDTHS[types[0]]:
             self._fail(instruction, f"{target} has the wrong width")
         sources, reads = [], set()
+        # Bytes have no registers of their own.
+        narrows = instruction.opcode.startswith("cvt.") and WIDTHS[types[1]] == 8
         for text, ptx_type in zip(operands, types[1:]):
-            source, registers = self._source(text, ptx_type, instruction)
+            source, registers = self._source(text, ptx_type, instruction, narrows)
             sources.append(source)
             reads |= registers
 
@@ -136,24 +138,26 @@ class _Compiler:
         count = 1
         if modifiers and modifiers[0] in ("v2", "v4"):
             count = int(modifiers.pop(0)[1])
-        if len(modifiers) != 1 or modifiers[0] not in ("b8", "b16", "b32", "b64"):
+        extends = operation == "ld" and modifiers in (["s8"], ["s16"], ["s32"])
+        if not extends and modifiers not in (["b8"], ["b16"], ["b32"], ["b64"]):
             self._fail(instruction, "is not known")
         ptx_type = modifiers[0]
-        if space == "param" and operation == "ld" and ptx_type == "b64":
-            return self._load_param(code, instruction)
+        if space == "param" and operation == "ld" and count == 1 and not extends:
+            return self._load_param(code, instruction, WIDTHS[ptx_type] // 8)
         if space != "global":
             self._fail(instruction, "is not known")
         if operation == "ld":
             return self._load(code, instruction, ptx_type, count)
         return self._store(code, instruction, ptx_type, count)
 
-    def _load_param(self, code, instruction):
+    def _load_param(self, code, instruction, size):
         self._unpredicated(instruction)
         target, address = instruction.operands
         where, reads = self._address(address, instruction)
+        kind = carrier(f"b{max(16, self._width(target, instruction))}")
 
         def operation(values, view):
-            values[target] = view.param(where(values, view), instruction)
+            values[target] = view.param(where(values, view), size, instruction).astype(kind)
 
         self._append(code, operation, reads, {target})
 
@@ -169,10 +173,13 @@ class _Compiler:
         kinds = [
             carrier(f"b{max(16, self._width(t, instruction))}") for t in targets
         ]
+        signed = ptx_type[0] == "s"
 
         def operation(values, view):
             loaded = view.load(where(values, view), size, count, instruction)
             for target, kind, value in zip(targets, kinds, loaded):
+                if signed:
+                    value = value.view(f"i{size}").astype(f"i{kind.itemsize}")
                 values[target] = value.astype(kind)
 
         self._append(code, operation, reads, set(targets))

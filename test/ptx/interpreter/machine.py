@@ -215,13 +215,14 @@ class View:
 
     # --- memory ---------------------------------------------------------------
 
-    def param(self, addresses, where):
-        """64-bit parameters."""
+    def param(self, addresses, size, where):
+        """`size` bytes of the parameters."""
         params = self.chunk.params
         offset = addresses.astype(np.int64) - PARAM_BASE
-        if ((offset < 0) | (offset + 8 > params.nbytes) | (offset % 8 != 0)).any():
+        outside = (offset < 0) | (offset + size > params.nbytes)
+        if (outside | (offset % size != 0)).any():
             raise PtxError(f"{where}: read outside of the parameters")
-        return params[offset // 8]
+        return params.view(f"u{size}")[offset // size]
 
     def load(self, addresses, element_bytes, count, instruction):
         where = f"{self.chunk.kernel.name}, {instruction}"

@@ -1,0 +1,44 @@
+//===- ElementwiseKernel.h - kernels of elementwise ops ---------*- C++ -*-===//
+//
+// Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_CONVERSION_ELEMENTWISEKERNEL_H
+#define FSDP_CONVERSION_ELEMENTWISEKERNEL_H
+
+#include "Elementwise.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include <string>
+
+namespace mlir::fsdp {
+
+/// A kernel for one elementwise op, and for all others of its key. The words
+/// that it takes are those of getWords; its second parameter is not read.
+struct ElementwiseKernel {
+  const Elementwise &loops;
+  bool emulate;
+  bool waits; ///< for the kernel in front of it
+
+  /// Equal for ops that can share a kernel.
+  std::string getKey() const;
+  /// A symbol name that says what is computed.
+  std::string getName() const;
+  /// Blocks of the grid.
+  int64_t numBlocks() const;
+  /// Operands that are passed, as places in `loops.operands`: all but the
+  /// constants, which are in the code. A linear kernel takes the number of
+  /// elements behind them.
+  SmallVector<unsigned> getWords() const;
+
+  /// Creates the kernel at the insertion point.
+  LLVM::LLVMFuncOp build(OpBuilder &builder, Location loc) const;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_CONVERSION_ELEMENTWISEKERNEL_H
