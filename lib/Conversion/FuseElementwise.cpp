@@ -148,13 +148,18 @@ static SmallVector<OpOperand *> getUnreadInits(linalg::GenericOp op) {
   return inits;
 }
 
-/// A destination that is not read keeps no value alive.
+/// A destination that is not read keeps no value alive: not an operand that was
+/// taken for want of another one, nor a splat. A program's own choice stays.
 static void forgetInits(linalg::GenericOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   for (OpOperand *init : getUnreadInits(op)) {
-    auto type = dyn_cast<RankedTensorType>(init->get().getType());
-    if (type && type.hasStaticShape() &&
-        !init->get().getDefiningOp<tensor::EmptyOp>())
+    Value value = init->get();
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    bool isChosen =
+        !llvm::is_contained(op.getInputs(), value) &&
+        !isa_and_nonnull<arith::ConstantOp, tensor::SplatOp, linalg::FillOp>(
+            value.getDefiningOp());
+    if (type && type.hasStaticShape() && !isChosen)
       init->set(
           tensor::EmptyOp::create(b, type.getShape(), type.getElementType()));
   }
@@ -266,8 +271,8 @@ void FuseElementwisePass::runOnOperation() {
         continue;
       generic = *made;
     }
-    foldSplats(generic);
     forgetInits(generic);
+    foldSplats(generic);
     ops.push_back(generic);
   }
   // In their order, so that an operand's producer has all of its own in it.

@@ -128,3 +128,14 @@ func.func @negative_too_many_tensors(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: t
   %8 = arith.addf %7, %i : tensor<8xf32>
   return %8 : tensor<8xf32>
 }
+
+// A destination that the program has chosen.
+// CHECK-LABEL: func.func @negative_destination(
+// CHECK:         %[[S:.+]] = tensor.extract_slice
+// CHECK:         linalg.generic {{.*}} outs(%[[S]] :
+func.func @negative_destination(%a: tensor<4xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
+  %s = tensor.extract_slice %b[2] [4] [1] : tensor<8xf32> to tensor<4xf32>
+  %n = linalg.negf ins(%a : tensor<4xf32>) outs(%s : tensor<4xf32>) -> tensor<4xf32>
+  %r = tensor.insert_slice %n into %b[2] [4] [1] : tensor<4xf32> into tensor<8xf32>
+  return %r : tensor<8xf32>
+}

@@ -119,7 +119,7 @@ func.func @map(%a: tensor<8xf32>) -> tensor<4xf32> {
 // -----
 
 // Buffers of the program's own are the device's too.
-func.func @buffer(%a: memref<4xf32>, %i: index) -> f32 {
+func.func private @buffer(%a: memref<4xf32>, %i: index) -> f32 {
   // expected-error @below {{'memref.load' op has no lowering to cuda: it runs on the host, but the buffer is the device's}}
   %x = memref.load %a[%i] : memref<4xf32>
   return %x : f32
