@@ -484,13 +484,17 @@ std::string Manifest::write(StringRef target) {
 
 /// Marks an entry. A launcher's arguments are not ours to write into.
 static void declareEntry(func::FuncOp function) {
-  MLIRContext *context = function.getContext();
-  OpBuilder builder(context);
-  for (unsigned i = 0; i < function.getNumArguments(); ++i)
-    if (isa<TensorType>(function.getArgumentTypes()[i]))
-      function.setArgAttr(
-          i, bufferization::BufferizationDialect::kWritableAttrName,
-          builder.getBoolAttr(false));
+  OpBuilder builder(function.getContext());
+  // All at once: one at a time would copy the list as often.
+  SmallVector<DictionaryAttr> attributes;
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
+    NamedAttrList list(function_interface_impl::getArgAttrs(function, index));
+    if (isa<TensorType>(type))
+      list.set(bufferization::BufferizationDialect::kWritableAttrName,
+               builder.getBoolAttr(false));
+    attributes.push_back(list.getDictionary(function.getContext()));
+  }
+  function.setAllArgAttrs(attributes);
   function->setAttr(FsdpDialect::getEntryAttrName(),
                     builder.getI64IntegerAttr(function.getNumArguments()));
 }

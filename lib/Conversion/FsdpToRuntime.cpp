@@ -12,21 +12,22 @@
 //     return
 //   }
 // becomes
-//   func.func private @f(%context: !llvm.ptr, %a: ..., %g: ...)
-//       -> (i32 {fsdp.status}) {
+//   func.func @fsdprt_entry_f(%context: !llvm.ptr, %arguments: !llvm.ptr,
+//                             %results: !llvm.ptr) -> (i32 {fsdp.status}) {
+//     %a = ... ; loaded from %arguments
 //     %s = call @fsdprtAllGather(%context, %name, %axes, ...)
 //     return %zero : i32
 //   }
-//   func.func @fsdprt_entry_f(%context: !llvm.ptr, %arguments: !llvm.ptr,
-//                             %results: !llvm.ptr) -> (i32 {fsdp.status})
 //
-// A function that reaches the runtime gets the context as its first argument
-// and a status as its last result; fsdp-propagate-status, which needs a flat
+// A function that reaches the runtime gets the context as its first argument,
+// its buffers in a table (BufferArguments.h), and a status as its last result;
+// fsdp-propagate-status, which needs a flat
 // control flow, checks the statuses. Buffers are the context's: it frees what a
 // failed run leaves behind, so no path has to.
 //
 //===----------------------------------------------------------------------===//
 
+#include "BufferArguments.h"
 #include "RuntimeCalls.h"
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Runtime/Runtime.h"
@@ -72,7 +73,8 @@ private:
   LogicalResult lowerMultiIndex(shard::ProcessMultiIndexOp op);
   LogicalResult lowerCollective(BucketUserOpInterface op);
   LogicalResult lowerLaunch(gpu::LaunchFuncOp op);
-  LogicalResult createEntry(func::FuncOp function);
+  LogicalResult addArguments(func::FuncOp function);
+  void renameEntries();
   void eraseDeclarations();
 
   Value getContext(Operation *op) {
@@ -98,6 +100,8 @@ private:
   llvm::SetVector<Operation *> functions;
   /// Per function, eight bytes in which the runtime returns a value.
   DenseMap<Operation *, Value> slots;
+  /// How each of `functions` takes its arguments.
+  DenseMap<Operation *, BufferArguments> arguments;
 };
 } // namespace
 
@@ -146,8 +150,7 @@ Value RuntimeLowering::getSlot(Operation *op) {
   Value &slot = slots[function];
   if (!slot) {
     ImplicitLocOpBuilder b(function.getLoc(), module.getContext());
-    b.setInsertionPointToStart(&function.getBody().front());
-    slot = LLVM::AllocaOp::create(b, pointer, b.getI64Type(), i32(b, 1));
+    slot = createFrameArray(b, function, 1);
   }
   return slot;
 }
@@ -156,32 +159,28 @@ Value RuntimeLowering::getSlot(Operation *op) {
 Value RuntimeLowering::createDescriptor(ImplicitLocOpBuilder &b,
                                         MemRefType type, Value data,
                                         ValueRange dynamicSizes) {
+  if (type.hasStaticShape())
+    return createDenseBuffer(b, type, data);
   Location loc = b.getLoc();
-  Value result;
-  if (type.hasStaticShape()) {
-    result =
-        MemRefDescriptor::fromStaticShape(b, loc, typeConverter, type, data);
-  } else {
-    auto descriptor =
-        MemRefDescriptor::poison(b, loc, typeConverter.convertType(type));
-    descriptor.setAllocatedPtr(b, loc, data);
-    descriptor.setAlignedPtr(b, loc, data);
-    descriptor.setConstantOffset(b, loc, 0);
-    Value stride = i64(b, 1);
-    for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
-      Value size;
-      if (type.isDynamicDim(dim))
-        size = arith::IndexCastOp::create(
-            b, b.getI64Type(), dynamicSizes[type.getDynamicDimIndex(dim)]);
-      else
-        size = i64(b, type.getDimSize(dim));
-      descriptor.setSize(b, loc, dim, size);
-      descriptor.setStride(b, loc, dim, stride);
-      stride = arith::MulIOp::create(b, stride, size);
-    }
-    result = descriptor;
+  auto descriptor =
+      MemRefDescriptor::poison(b, loc, typeConverter.convertType(type));
+  descriptor.setAllocatedPtr(b, loc, data);
+  descriptor.setAlignedPtr(b, loc, data);
+  descriptor.setConstantOffset(b, loc, 0);
+  Value stride = i64(b, 1);
+  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+    Value size;
+    if (type.isDynamicDim(dim))
+      size = arith::IndexCastOp::create(
+          b, b.getI64Type(), dynamicSizes[type.getDynamicDimIndex(dim)]);
+    else
+      size = i64(b, type.getDimSize(dim));
+    descriptor.setSize(b, loc, dim, size);
+    descriptor.setStride(b, loc, dim, stride);
+    stride = arith::MulIOp::create(b, stride, size);
   }
-  return UnrealizedConversionCastOp::create(b, type, result).getResult(0);
+  Value whole = descriptor;
+  return UnrealizedConversionCastOp::create(b, type, whole).getResult(0);
 }
 
 LogicalResult RuntimeLowering::lowerAlloc(memref::AllocOp op) {
@@ -395,16 +394,6 @@ LogicalResult RuntimeLowering::lower(Operation *op) {
 }
 
 LogicalResult RuntimeLowering::lowerFunction(func::FuncOp function) {
-  MLIRContext *context = module.getContext();
-  Type statusType = IntegerType::get(context, 32);
-  Location loc = function.getLoc();
-  if (failed(function.insertArgument(0, pointer, {}, loc)) ||
-      failed(function.insertResult(
-          function.getNumResults(), statusType,
-          DictionaryAttr::get(context, {{FsdpDialect::getStatusAttrName(),
-                                         UnitAttr::get(context)}}))))
-    return function.emitOpError("cannot take a context and return a status");
-
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops) {
@@ -417,12 +406,9 @@ LogicalResult RuntimeLowering::lowerFunction(func::FuncOp function) {
       if (!functions.contains(callee))
         continue;
       ImplicitLocOpBuilder b(call.getLoc(), call);
-      SmallVector<Value> operands{function.getArgument(0)};
-      llvm::append_range(operands, call.getOperands());
-      SmallVector<Type> results(call.getResultTypes());
-      results.push_back(statusType);
-      auto withStatus =
-          func::CallOp::create(b, call.getCallee(), results, operands);
+      auto withStatus = func::CallOp::create(
+          b, callee,
+          arguments.at(callee).createOperands(b, function, call.getOperands()));
       call->replaceAllUsesWith(withStatus.getResults().drop_back());
       call->erase();
     } else if (failed(lower(op))) {
@@ -432,73 +418,48 @@ LogicalResult RuntimeLowering::lowerFunction(func::FuncOp function) {
   return success();
 }
 
-/// The scalar at `data`, as files store it: i1 in a byte, index as i64.
-static Value loadScalar(ImplicitLocOpBuilder &b, Type type, Value data) {
-  if (type.isIndex()) {
-    Value word = LLVM::LoadOp::create(b, b.getI64Type(), data);
-    return arith::IndexCastOp::create(b, type, word);
-  }
-  if (type.isInteger(1)) {
-    Value byte = LLVM::LoadOp::create(b, b.getI8Type(), data);
-    Value zero = arith::ConstantOp::create(b, b.getI8IntegerAttr(0));
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, byte, zero);
-  }
-  return LLVM::LoadOp::create(b, type, data);
-}
-
-/// Adds the function that a launcher calls: `function` is an entry whose first
-/// `fsdp.entry` operands are arguments, the others results.
-LogicalResult RuntimeLowering::createEntry(func::FuncOp function) {
+/// Takes note of how `function` takes its arguments. An entry, whose first
+/// `fsdp.entry` operands are a launcher's arguments, the others results,
+/// becomes the function that a launcher calls.
+LogicalResult RuntimeLowering::addArguments(func::FuncOp function) {
   auto count =
       function->getAttrOfType<IntegerAttr>(FsdpDialect::getEntryAttrName());
-  if (!count)
+  if (!count) {
+    arguments.try_emplace(function, function, /*isEntry=*/false, /*inputs=*/0);
     return success();
-  function->removeAttr(FsdpDialect::getEntryAttrName());
-  // Behind the context.
-  TypeRange types = function.getArgumentTypes().drop_front();
-  auto isDense = [](Type type) {
-    auto memref = dyn_cast<MemRefType>(type);
-    return memref && memref.hasStaticShape() && memref.getLayout().isIdentity();
-  };
-  auto isInput = [&](Type type) {
-    return isDense(type) || type.isIntOrIndexOrFloat();
-  };
-  size_t arguments = count.getInt();
-  if (arguments > types.size() || function.getNumResults() != 1 ||
-      !llvm::all_of(types.take_front(arguments), isInput) ||
-      !llvm::all_of(types.drop_front(arguments), isDense))
+  }
+  if (!BufferArguments::canBeEntry(function, count.getInt()))
     return function.emitOpError("cannot be an entry: expected ")
-           << arguments
+           << count.getInt()
            << " inputs, which are scalars or dense buffers of static shape, "
               "then such buffers, and no result";
-
-  ImplicitLocOpBuilder b(function.getLoc(), module.getContext());
-  b.setInsertionPointAfter(function);
-  auto entry = func::FuncOp::create(
-      b, FSDPRT_ARTEFACT_ENTRY_PREFIX + function.getSymName().str(),
-      b.getFunctionType({pointer, pointer, pointer}, {b.getI32Type()}));
-  entry.setResultAttr(0, FsdpDialect::getStatusAttrName(), b.getUnitAttr());
-  if (SymbolTable::lookupSymbolIn(module, entry.getSymName()) != entry)
+  auto name =
+      StringAttr::get(module.getContext(),
+                      FSDPRT_ARTEFACT_ENTRY_PREFIX + function.getSymName());
+  if (symbolTable.lookupSymbolIn(module, name))
     return function.emitOpError("cannot be an entry: the symbol '")
-           << entry.getSymName() << "' is taken";
-  b.setInsertionPointToStart(entry.addEntryBlock());
-  SmallVector<Value> operands{entry.getArgument(0)};
-  for (auto [index, type] : llvm::enumerate(types)) {
-    bool isResult = index >= arguments;
-    Value base = entry.getArgument(isResult ? 2 : 1);
-    int32_t position = isResult ? index - arguments : index;
-    Value place =
-        LLVM::GEPOp::create(b, pointer, pointer, base, LLVM::GEPArg(position));
-    Value data = LLVM::LoadOp::create(b, pointer, place);
-    if (auto memref = dyn_cast<MemRefType>(type))
-      operands.push_back(createDescriptor(b, memref, data, {}));
-    else
-      operands.push_back(loadScalar(b, type, data));
-  }
-  auto call = func::CallOp::create(b, function, operands);
-  func::ReturnOp::create(b, call.getResults());
-  function.setPrivate();
+           << name.getValue() << "' is taken";
+  arguments.try_emplace(function, function, /*isEntry=*/true, count.getInt());
   return success();
+}
+
+/// Gives entries their exported names, once nothing looks them up any more.
+void RuntimeLowering::renameEntries() {
+  DenseMap<StringAttr, FlatSymbolRefAttr> renamed;
+  for (Operation *op : functions) {
+    auto function = cast<func::FuncOp>(op);
+    if (!function->removeAttr(FsdpDialect::getEntryAttrName()))
+      continue;
+    StringAttr old = function.getSymNameAttr();
+    auto name = StringAttr::get(module.getContext(),
+                                FSDPRT_ARTEFACT_ENTRY_PREFIX + old.getValue());
+    function.setSymNameAttr(name);
+    renamed.try_emplace(old, FlatSymbolRefAttr::get(name));
+  }
+  module.walk([&](func::CallOp call) {
+    if (FlatSymbolRefAttr name = renamed.lookup(call.getCalleeAttr().getAttr()))
+      call.setCalleeAttr(name);
+  });
 }
 
 /// Declarations have done their work: nothing refers to them now.
@@ -511,14 +472,20 @@ void RuntimeLowering::eraseDeclarations() {
     auto function = dyn_cast<func::FuncOp>(op);
     if (!function)
       continue;
+    // All at once: one at a time would copy the list as often.
+    if (!function.getArgAttrsAttr())
+      continue;
+    SmallVector<DictionaryAttr> attributes;
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-      DictionaryAttr attributes = function.getArgAttrDict(i);
-      if (!attributes)
-        continue;
-      for (NamedAttribute attribute : attributes)
+      ArrayRef<NamedAttribute> all =
+          function_interface_impl::getArgAttrs(function, i);
+      NamedAttrList list(all);
+      for (NamedAttribute attribute : all)
         if (isa_and_nonnull<FsdpDialect>(attribute.getNameDialect()))
-          function.removeArgAttr(i, attribute.getName());
+          list.erase(attribute.getName());
+      attributes.push_back(list.getDictionary(module.getContext()));
     }
+    function.setAllArgAttrs(attributes);
   }
   for (NamedAttribute attribute :
        llvm::to_vector(module->getDiscardableAttrs()))
@@ -554,11 +521,16 @@ LogicalResult RuntimeLowering::run() {
     return failure();
   findFunctions();
   for (Operation *function : functions)
+    if (failed(addArguments(cast<func::FuncOp>(function))))
+      return failure();
+  for (Operation *function : functions)
+    arguments.at(function).rewrite();
+  for (Operation *function : functions)
     if (failed(lowerFunction(cast<func::FuncOp>(function))))
       return failure();
   for (Operation *function : functions)
-    if (failed(createEntry(cast<func::FuncOp>(function))))
-      return failure();
+    expandDescriptors(cast<func::FuncOp>(function));
+  renameEntries();
   eraseDeclarations();
   return success();
 }

@@ -86,23 +86,10 @@ const GpuChip *mlir::fsdp::checkChip(ModuleOp module, StringRef name,
 Value mlir::fsdp::createWordArray(ImplicitLocOpBuilder &b,
                                   FunctionOpInterface function,
                                   ValueRange values) {
-  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  if (values.empty())
-    return LLVM::ZeroOp::create(b, pointer);
-  Value array;
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&function.getFunctionBody().front());
-    Value count = arith::ConstantOp::create(
-        b, b.getI64IntegerAttr(static_cast<int64_t>(values.size())));
-    array = LLVM::AllocaOp::create(b, pointer, pointer, count);
-  }
-  for (auto [index, value] : llvm::enumerate(values)) {
-    Value slot = LLVM::GEPOp::create(
-        b, pointer, pointer, array,
-        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
-    bool isBuffer = isa<BaseMemRefType>(value.getType());
-    LLVM::StoreOp::create(b, isBuffer ? createPointer(b, value) : value, slot);
-  }
-  return array;
+  SmallVector<Value> words;
+  for (Value value : values)
+    words.push_back(isa<BaseMemRefType>(value.getType())
+                        ? createPointer(b, value)
+                        : value);
+  return createAddressArray(b, function, words);
 }

@@ -116,7 +116,9 @@ void PropagateStatusPass::runOnOperation() {
 
   for (auto &[function, checked] : work) {
     Block *failure = createFailureBlock(function);
-    for (func::CallOp call : checked)
+    // The last one first: a split then moves the ops up to the next call, and
+    // not all that follow.
+    for (func::CallOp call : llvm::reverse(checked))
       checkCall(call, failure);
     if (failure->hasNoPredecessors())
       failure->erase();

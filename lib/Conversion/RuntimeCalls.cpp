@@ -13,6 +13,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -149,7 +150,45 @@ bool mlir::fsdp::isContiguousBuffer(Value buffer) {
                   (type.hasStaticShape() && type.getNumElements() == 0));
 }
 
+/// The pointer to the first element of `view`, a part of a dense buffer,
+/// without the descriptors of the two; null if it is none.
+static Value createViewPointer(ImplicitLocOpBuilder &builder,
+                               memref::SubViewOp view) {
+  MemRefType source = view.getSourceType();
+  if (!source.hasStaticShape() || !source.getLayout().isIdentity())
+    return {};
+  int64_t stride = getDtypeBytes(source.getElementType()), fixed = 0;
+  Value bytes;
+  SmallVector<OpFoldResult> offsets = view.getMixedOffsets();
+  for (int64_t dim = source.getRank() - 1; dim >= 0; --dim) {
+    if (std::optional<int64_t> offset = getConstantIntValue(offsets[dim])) {
+      fixed += *offset * stride;
+    } else {
+      Value scale = arith::ConstantIndexOp::create(builder, stride);
+      Value part =
+          arith::MulIOp::create(builder, cast<Value>(offsets[dim]), scale);
+      bytes = bytes ? arith::AddIOp::create(builder, bytes, part) : part;
+    }
+    stride *= source.getDimSize(dim);
+  }
+  Value start = createPointer(builder, view.getSource());
+  if (bytes)
+    start = LLVM::GEPOp::create(
+        builder, start.getType(), builder.getI8Type(), start,
+        ArrayRef<LLVM::GEPArg>{Value(
+            arith::IndexCastOp::create(builder, builder.getI64Type(), bytes))});
+  if (fixed)
+    start = LLVM::GEPOp::create(
+        builder, start.getType(), builder.getI8Type(), start,
+        ArrayRef<LLVM::GEPArg>{Value(arith::ConstantOp::create(
+            builder, builder.getI64IntegerAttr(fixed)))});
+  return start;
+}
+
 Value mlir::fsdp::createPointer(ImplicitLocOpBuilder &builder, Value buffer) {
+  if (auto view = buffer.getDefiningOp<memref::SubViewOp>())
+    if (Value pointer = createViewPointer(builder, view))
+      return pointer;
   auto type = cast<MemRefType>(buffer.getType());
   Value address =
       memref::ExtractAlignedPointerAsIndexOp::create(builder, buffer);
@@ -164,6 +203,33 @@ Value mlir::fsdp::createPointer(ImplicitLocOpBuilder &builder, Value buffer) {
       arith::IndexCastOp::create(builder, builder.getI64Type(), address);
   return LLVM::IntToPtrOp::create(
       builder, LLVM::LLVMPointerType::get(builder.getContext()), word);
+}
+
+Value mlir::fsdp::createFrameArray(ImplicitLocOpBuilder &builder,
+                                   FunctionOpInterface function,
+                                   int64_t count) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&function.getFunctionBody().front());
+  Value words =
+      arith::ConstantOp::create(builder, builder.getI64IntegerAttr(count));
+  return LLVM::AllocaOp::create(builder, pointer, pointer, words);
+}
+
+Value mlir::fsdp::createAddressArray(ImplicitLocOpBuilder &builder,
+                                     FunctionOpInterface function,
+                                     ValueRange addresses) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  if (addresses.empty())
+    return LLVM::ZeroOp::create(builder, pointer);
+  Value array = createFrameArray(builder, function, addresses.size());
+  for (auto [index, address] : llvm::enumerate(addresses)) {
+    Value slot = LLVM::GEPOp::create(
+        builder, pointer, pointer, array,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+    LLVM::StoreOp::create(builder, address, slot);
+  }
+  return array;
 }
 
 //===----------------------------------------------------------------------===//

@@ -63,6 +63,14 @@ bool isContiguousBuffer(Value buffer);
 /// A pointer to the first element of `buffer`, a memref.
 Value createPointer(ImplicitLocOpBuilder &builder, Value buffer);
 
+/// An array of `count` words of 64 bits in the frame of `function`, so that a
+/// loop around its use does not grow the stack.
+Value createFrameArray(ImplicitLocOpBuilder &builder,
+                       FunctionOpInterface function, int64_t count);
+/// Such an array of `addresses`, which are pointers or i64; null for none.
+Value createAddressArray(ImplicitLocOpBuilder &builder,
+                         FunctionOpInterface function, ValueRange addresses);
+
 /// The fsdprtDtype of a bucket's wire type.
 int32_t getRuntimeDtype(BucketOp bucket);
 /// The fsdprtReduction of a collective's keyword.

@@ -122,6 +122,8 @@ private:
   const bool isFlat;
   bool changesValues = false; ///< divides or adds
   int64_t copyBytes = 0;      ///< of the integers that are copied
+  /// Per member, where the gap behind it ends.
+  SmallVector<int64_t, 0> ends;
   SmallVector<Tile, 0> strided;
   TilePlan plan;
 };
@@ -193,17 +195,8 @@ LogicalResult Planner::addMember(size_t index, Type element) {
     cutter.cutShortRuns(segment, outer);
   else
     cutter.cutLongRuns(segment, outer);
-  if (plan.packs) {
-    // Members without elements lie at the next one's start.
-    int64_t end = plan.rowBytes;
-    for (const BucketMember &next :
-         ArrayRef(bucket.members).drop_front(index + 1))
-      if (next.segment.elements != 0) {
-        end = next.segment.offset;
-        break;
-      }
-    cutter.addGap(segment, end);
-  }
+  if (plan.packs)
+    cutter.addGap(segment, ends[index]);
   return success();
 }
 
@@ -234,6 +227,14 @@ FailureOr<TilePlan> Planner::build() {
   else if (auto split = dyn_cast<SplitOp>(op.getOperation()))
     changesValues = split.getDivide() || !split.getAdd().empty();
   copyBytes = findCopyBytes();
+  // Members without elements lie at the next one's start.
+  ends.resize(bucket.members.size());
+  int64_t end = plan.rowBytes;
+  for (size_t index = ends.size(); index-- > 0;) {
+    ends[index] = end;
+    if (bucket.members[index].segment.elements != 0)
+      end = bucket.members[index].segment.offset;
+  }
   for (auto [index, value] : llvm::enumerate(op.getMemberValues()))
     if (failed(addMember(index, getElementType(value))))
       return failure();

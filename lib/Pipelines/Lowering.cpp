@@ -11,7 +11,6 @@
 
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -30,6 +29,9 @@ static void addBufferization(OpPassManager &manager) {
   // Before there are buffers: a chain that is one op needs none in between, and
   // a constant of equal elements none at all.
   manager.addPass(createFuseElementwisePass());
+  // Bufferization needs quadratic time for the arguments and results of a
+  // function, so those of the large ones are buffers before.
+  manager.addPass(createEntriesToBuffersPass());
   bufferization::OneShotBufferizePassOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion =
@@ -42,14 +44,13 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(createGatherInPlacePass());
   // One computation of a rank's coordinates instead of one per gather.
   manager.addPass(createCSEPass());
-  bufferization::buildBufferDeallocationPipeline(manager);
-  // Deallocations stand at the ends of blocks; move them to the last uses.
-  manager.addNestedPass<func::FuncOp>(
-      bufferization::createOptimizeAllocationLivenessPass());
+  manager.addPass(createFreeBuffersPass());
 }
 
 /// Whatever still has structure becomes plain loops over scalars and vectors.
 static void addLoops(OpPassManager &manager) {
+  // First, so that all that follows has functions of bounded size.
+  manager.addPass(createSplitFunctionsPass());
   manager.addPass(createLinalgGeneralizeNamedOpsPass());
   manager.addPass(createCollapseLoopsPass());
   manager.addPass(createConvertLinalgToLoopsPass());

@@ -55,11 +55,26 @@ void FirstUses::add(unsigned communicator, const Collective *collective,
       return x.decision == y.decision && x.way == y.way;
     });
   };
-  if (llvm::none_of(uses, [&](const Use &other) {
+  llvm::hash_code hash = llvm::hash_combine(
+      communicator,
+      llvm::hash_combine_range(use.loops.begin(), use.loops.end()));
+  for (const Guard &guard : use.guards)
+    hash = llvm::hash_combine(hash, guard.decision, guard.way);
+  auto &equal = uses.byHash[static_cast<unsigned>(size_t(hash))];
+  if (llvm::any_of(equal, [&](unsigned number) {
+        const Use &other = uses.all[number];
         return other.communicator == communicator && other.loops == use.loops &&
                sameGuards(other.guards, use.guards);
       }))
-    uses.push_back(std::move(use));
+    return;
+  unsigned number = uses.all.size();
+  equal.push_back(number);
+  if (use.guards.empty())
+    uses.unguarded.push_back(number);
+  else
+    uses.byInnermostGuard[{use.guards.back().decision, use.guards.back().way}]
+        .push_back(number);
+  uses.all.push_back(std::move(use));
 }
 
 /// True if what decides at `op` may be another value in another iteration of a
@@ -154,7 +169,7 @@ void FirstUses::collect(Operation *op, const Use &here, Uses &uses) {
     }
     // What guards a use in a function is another decision in each call.
     DenseMap<std::pair<const void *, unsigned>, unsigned> inThisCall;
-    for (const Use &inner : getUses(calls.getCallee(op))) {
+    for (const Use &inner : getUses(calls.getCallee(op)).all) {
       Use use = here;
       for (Guard guard : inner.guards) {
         if (!guard.isFixed) {
@@ -252,26 +267,59 @@ bool FirstUses::mustRun(const Use &use, Pair mine, Pair theirs) {
 
 /// True if no use of one of the two communicators must run before the first of
 /// `mine`.
-bool FirstUses::canBeFirst(const Uses &uses, Pair mine, Pair theirs) {
-  return llvm::none_of(uses, [&](const Use &use) {
+bool FirstUses::canBeFirst(const Uses &uses, unsigned other, Pair mine,
+                           Pair theirs) {
+  auto isBefore = [&](unsigned number) {
+    const Use &use = uses.all[number];
     return (use.communicator == mine.first->communicator ||
-            use.communicator == mine.second->communicator) &&
+            use.communicator == other) &&
            &use != mine.first && !mayPrecede(*mine.first, use) &&
            mustRun(use, mine, theirs);
-  });
+  };
+  if (llvm::any_of(uses.unguarded, isBefore))
+    return false;
+  // What must run has its innermost guard in common with one of these.
+  for (const Use *use :
+       {mine.first, mine.second, theirs.first, theirs.second}) {
+    if (!use)
+      continue;
+    for (const Guard &guard : use->guards) {
+      auto it = uses.byInnermostGuard.find({guard.decision, guard.way});
+      if (it != uses.byInnermostGuard.end() &&
+          llvm::any_of(it->second, isBefore))
+        return false;
+    }
+  }
+  return true;
 }
 
-/// The pairs of uses of `first` and `second` that can be a rank's first ones,
-/// in this order, whatever other ranks do.
-SmallVector<FirstUses::Pair>
-FirstUses::getOrders(const Uses &uses, unsigned first, unsigned second) const {
-  SmallVector<Pair> pairs;
-  for (const Use &a : uses)
-    for (const Use &b : uses)
-      if (a.communicator == first && b.communicator == second &&
-          mayPrecede(a, b) && agree(a, b) && canBeFirst(uses, {&a, &b}, {}))
-        pairs.push_back({&a, &b});
-  return pairs;
+FirstUses::Orders::Orders(const FirstUses &parent, const Uses &uses,
+                          unsigned first, unsigned second)
+    : parent(parent), uses(uses) {
+  for (const Use &use : uses.all) {
+    if (use.communicator == second)
+      seconds.push_back(&use);
+    // In most programs nothing is left here of one of the two.
+    if (use.communicator == first &&
+        canBeFirst(uses, second, {&use, nullptr}, {}))
+      firsts.push_back(&use);
+  }
+}
+
+const FirstUses::Pair *FirstUses::Orders::get(size_t index) {
+  while (found.size() <= index) {
+    if (nextSecond == seconds.size()) {
+      nextSecond = 0;
+      ++nextFirst;
+    }
+    if (nextFirst >= firsts.size() || seconds.empty())
+      return nullptr;
+    const Use &a = *firsts[nextFirst], &b = *seconds[nextSecond++];
+    if (mayPrecede(a, b) && parent.agree(a, b) &&
+        canBeFirst(uses, b.communicator, {&a, &b}, {}))
+      found.push_back({&a, &b});
+  }
+  return &found[index];
 }
 
 /// True if two ranks can run `a` and `b`: they agree in what all decide alike.
@@ -285,15 +333,16 @@ bool FirstUses::canBoth(const Uses &uses, Pair a, Pair b) const {
         for (const Guard &h : q->guards)
           if (g.isUniform && h.isUniform && !agree(g, h))
             return false;
-  return canBeFirst(uses, a, b) && canBeFirst(uses, b, a);
+  return canBeFirst(uses, a.second->communicator, a, b) &&
+         canBeFirst(uses, b.second->communicator, b, a);
 }
 
 std::optional<FirstUses::Opposite>
 FirstUses::findOpposite(const Uses &uses, unsigned x, unsigned y) const {
-  SmallVector<Pair> xFirst = getOrders(uses, x, y);
-  SmallVector<Pair> yFirst = getOrders(uses, y, x);
-  for (Pair a : xFirst)
-    for (Pair b : yFirst) {
+  Orders xFirst(*this, uses, x, y), yFirst(*this, uses, y, x);
+  for (size_t i = 0; yFirst.get(0) && xFirst.get(i); ++i)
+    for (size_t j = 0; yFirst.get(j); ++j) {
+      Pair a = *xFirst.get(i), b = *yFirst.get(j);
       if (!canBoth(uses, a, b))
         continue;
       // The order that the text shows first is reported against the other.
@@ -311,10 +360,10 @@ FirstUses::findOpposite(const Uses &uses, unsigned x, unsigned y) const {
 std::optional<FirstUses::Opposite>
 FirstUses::findOpposite(Operation *function) {
   const Uses &uses = getUses(function);
-  if (llvm::all_of(uses, [](const Use &use) { return use.isUniform(); }))
+  if (llvm::all_of(uses.all, [](const Use &use) { return use.isUniform(); }))
     return std::nullopt;
   SmallVector<unsigned> communicators;
-  for (const Use &use : uses)
+  for (const Use &use : uses.all)
     if (!llvm::is_contained(communicators, use.communicator))
       communicators.push_back(use.communicator);
   for (auto [i, x] : llvm::enumerate(communicators))

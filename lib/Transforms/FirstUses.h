@@ -32,6 +32,8 @@
 
 #include "CollectiveOrder.h"
 
+#include <deque>
+
 namespace mlir::fsdp {
 
 class FirstUses {
@@ -71,7 +73,17 @@ private:
       return llvm::all_of(guards, [](const Guard &g) { return g.isUniform; });
     }
   };
-  using Uses = std::vector<Use>; ///< in the order of the text
+  /// A decision and one of its ways.
+  using Way = std::pair<std::pair<const void *, unsigned>, const void *>;
+  /// The uses of a function, and ways to look for them that do not go through
+  /// all: there may be as many as a program has branches.
+  struct Uses {
+    std::vector<Use> all; ///< in the order of the text
+    /// Those of equal communicators, guards and loops have equal hashes.
+    DenseMap<unsigned, SmallVector<unsigned, 1>> byHash;
+    DenseMap<Way, SmallVector<unsigned, 2>> byInnermostGuard;
+    SmallVector<unsigned, 2> unguarded;
+  };
 
   const Uses &getUses(Operation *function);
   void collect(Region &region, const Use &around, Uses &uses);
@@ -82,10 +94,26 @@ private:
   std::optional<Opposite> findOpposite(const Uses &uses, unsigned x,
                                        unsigned y) const;
   using Pair = std::pair<const Use *, const Use *>; ///< of two communicators
-  SmallVector<Pair> getOrders(const Uses &uses, unsigned first,
-                              unsigned second) const;
+  /// The pairs of uses of two communicators that can be a rank's first ones, in
+  /// this order, whatever other ranks do. Looked for as far as they are needed.
+  class Orders {
+  public:
+    Orders(const FirstUses &parent, const Uses &uses, unsigned first,
+           unsigned second);
+    /// Null behind the last one.
+    const Pair *get(size_t index);
+
+  private:
+    const FirstUses &parent;
+    const Uses &uses;
+    SmallVector<const Use *> firsts, seconds;
+    size_t nextFirst = 0, nextSecond = 0;
+    std::deque<Pair> found;
+  };
   bool canBoth(const Uses &uses, Pair a, Pair b) const;
-  static bool canBeFirst(const Uses &uses, Pair mine, Pair theirs);
+  /// `mine.second` may be null, for any use of communicator `other`.
+  static bool canBeFirst(const Uses &uses, unsigned other, Pair mine,
+                         Pair theirs);
   static bool mustRun(const Use &use, Pair mine, Pair theirs);
 
   bool agree(const Guard &a, const Guard &b) const;

@@ -66,39 +66,41 @@ static LogicalResult check(func::FuncOp function) {
 /// per call, and no other return could see it.
 static memref::AllocOp findAlloc(Value buffer, func::ReturnOp ret) {
   auto alloc = buffer.getDefiningOp<memref::AllocOp>();
-  auto function = ret->getParentOfType<func::FuncOp>();
-  if (!alloc ||
-      !llvm::hasSingleElement(function.getBody().getOps<func::ReturnOp>()))
+  if (!alloc)
     return {};
   bool runsOnce =
       alloc->getBlock()->isEntryBlock() || alloc->getBlock() == ret->getBlock();
-  return runsOnce && alloc->getParentOp() == function ? alloc
-                                                      : memref::AllocOp();
+  return runsOnce && alloc->getParentOp() == ret->getParentOp()
+             ? alloc
+             : memref::AllocOp();
 }
 
 /// Gives `function` an argument for each buffer that it returns.
 static LogicalResult moveResults(func::FuncOp function,
                                  const BitVector &buffers) {
-  SmallVector<Value> arguments;
-  bool hasBody = !function.isExternal();
+  // All at once: one at a time would copy the lists as often.
+  unsigned first = function.getNumArguments();
+  SmallVector<unsigned> positions(buffers.count(), first);
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  SmallVector<Location> locs(buffers.count(), function.getLoc());
   for (unsigned index : buffers.set_bits()) {
-    unsigned position = function.getNumArguments();
-    if (failed(function.insertArgument(
-            position, function.getResultTypes()[index],
-            function.getResultAttrDict(index), function.getLoc())))
-      return failure();
-    if (hasBody)
-      arguments.push_back(function.getArgument(position));
+    types.push_back(function.getResultTypes()[index]);
+    attributes.push_back(function.getResultAttrDict(index));
   }
-  if (failed(function.eraseResults(buffers)))
+  if (failed(function.insertArguments(positions, types, attributes, locs)) ||
+      failed(function.eraseResults(buffers)))
     return failure();
-  for (auto ret : llvm::make_early_inc_range(
-           function.getBody().getOps<func::ReturnOp>())) {
+  auto returns = llvm::to_vector(function.getBody().getOps<func::ReturnOp>());
+  for (func::ReturnOp ret : returns) {
     ImplicitLocOpBuilder b(ret.getLoc(), ret);
-    SmallVector<std::pair<Value, Value>> copies;
-    for (auto [index, argument] : llvm::zip(buffers.set_bits(), arguments)) {
+    for (auto [number, index] : llvm::enumerate(buffers.set_bits())) {
       Value buffer = ret.getOperand(index);
-      if (memref::AllocOp alloc = findAlloc(buffer, ret)) {
+      Value argument = function.getArgument(first + number);
+      memref::AllocOp alloc;
+      if (returns.size() == 1)
+        alloc = findAlloc(buffer, ret);
+      if (alloc) {
         buffer.replaceAllUsesWith(argument);
         alloc.erase();
       } else {

@@ -18,17 +18,17 @@ fsdp.bucket @r reduce @u[@w] : bf16
 
 // Axes [1] are nibble 2; bytes are dtype 4; 128 of them in a row.
 // CHECK-LABEL: func.func @all_gather(
-// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[F:.+]]: memref<128xi8>, %[[G:.+]]: memref<4x128xi8>) -> (i32 {fsdp.status})
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[BUFFERS:.+]]: !llvm.ptr) -> (i32 {fsdp.status})
+// Buffers are in a table, and nothing but their addresses is left of them.
+// CHECK-NOT:     memref
 // CHECK-DAG:     %[[NAME:.+]] = llvm.mlir.addressof @[[GNAME]]
 // CHECK-DAG:     %[[AXES:.+]] = arith.constant 2 : i64
 // CHECK-DAG:     %[[DTYPE:.+]] = arith.constant 4 : i32
 // CHECK-DAG:     %[[COUNT:.+]] = arith.constant 128 : i64
-// CHECK-DAG:     %[[FADDRESS:.+]] = memref.extract_aligned_pointer_as_index %[[F]]
-// CHECK-DAG:     %[[FWORD:.+]] = arith.index_cast %[[FADDRESS]]
-// CHECK-DAG:     %[[SEND:.+]] = llvm.inttoptr %[[FWORD]]
-// CHECK-DAG:     %[[GADDRESS:.+]] = memref.extract_aligned_pointer_as_index %[[G]]
-// CHECK-DAG:     %[[GWORD:.+]] = arith.index_cast %[[GADDRESS]]
-// CHECK-DAG:     %[[RECEIVE:.+]] = llvm.inttoptr %[[GWORD]]
+// CHECK-DAG:     %[[F:.+]] = llvm.getelementptr %[[BUFFERS]][0]
+// CHECK-DAG:     %[[SEND:.+]] = llvm.load %[[F]] : !llvm.ptr -> !llvm.ptr
+// CHECK-DAG:     %[[G:.+]] = llvm.getelementptr %[[BUFFERS]][1]
+// CHECK-DAG:     %[[RECEIVE:.+]] = llvm.load %[[G]] : !llvm.ptr -> !llvm.ptr
 // CHECK:         call @fsdprtAllGather(%[[CTX]], %[[NAME]], %[[AXES]], %[[DTYPE]], %[[COUNT]], %[[SEND]], %[[RECEIVE]])
 // CHECK-NEXT:    %[[OK:.+]] = arith.constant 0 : i32
 // CHECK-NEXT:    return %[[OK]] : i32
@@ -39,7 +39,7 @@ func.func @all_gather(%f: memref<128xi8>, %g: memref<4x128xi8>) {
 
 // premul is reduction 2 with its multiplier, accumulate is set; bf16 is dtype 1.
 // CHECK-LABEL: func.func @reduce_scatter(
-// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %{{.+}}: memref<4x64xbf16>, %{{.+}}: memref<64xbf16>)
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %{{.+}}: !llvm.ptr)
 // CHECK-DAG:     %[[AXES:.+]] = arith.constant 2 : i64
 // CHECK-DAG:     %[[DTYPE:.+]] = arith.constant 1 : i32
 // CHECK-DAG:     %[[COUNT:.+]] = arith.constant 64 : i64
@@ -74,7 +74,7 @@ shard.grid @grid(shape = 2x3)
 // CHECK:         %[[DATA:.+]] = llvm.load %[[SLOT]] : !llvm.ptr -> !llvm.ptr
 // CHECK:         %[[A:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<4x6xf16>
 // CHECK:         "use"(%[[A]])
-// CHECK:         call @fsdprtFree(%[[CTX]], %{{.+}})
+// CHECK:         call @fsdprtFree(%[[CTX]], %[[DATA]])
 // CHECK:         %[[ROW:.+]] = arith.constant 24 : i64
 // CHECK:         %[[SIZE:.+]] = arith.index_cast %[[N]] : index to i64
 // CHECK:         %[[PRODUCT:.+]] = arith.muli %[[ROW]], %[[SIZE]] : i64
@@ -126,19 +126,17 @@ func.func @pure(%n: index) -> index {
 
 // -----
 
-// The entry reads its pointers in order and returns the status.
-// CHECK-LABEL: func.func private @step(
-// CHECK-SAME:      %{{.+}}: !llvm.ptr, %{{.+}}: memref<4xf32>, %{{.+}}: memref<2xbf16>, %{{.+}}: memref<4xf32>) -> (i32 {fsdp.status})
+// The entry reads its pointers in order, each where it is used.
+// CHECK-NOT:   @step
 // CHECK-LABEL: func.func @fsdprt_entry_step(
 // CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[ARGUMENTS:.+]]: !llvm.ptr, %[[RESULTS:.+]]: !llvm.ptr) -> (i32 {fsdp.status})
-// CHECK:         llvm.getelementptr %[[ARGUMENTS]][0]
-// CHECK:         %[[A:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<4xf32>
-// CHECK:         llvm.getelementptr %[[ARGUMENTS]][1]
-// CHECK:         %[[B:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<2xbf16>
-// CHECK:         llvm.getelementptr %[[RESULTS]][0]
-// CHECK:         %[[C:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<4xf32>
-// CHECK:         %[[STATUS:.+]] = call @step(%[[CTX]], %[[A]], %[[B]], %[[C]])
-// CHECK:         return %[[STATUS]]
+// CHECK-NOT:     llvm.getelementptr %[[ARGUMENTS]][1]
+// CHECK-DAG:     llvm.getelementptr %[[ARGUMENTS]][0]
+// CHECK-DAG:     %[[A:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<4xf32>
+// CHECK-DAG:     llvm.getelementptr %[[RESULTS]][0]
+// CHECK-DAG:     %[[C:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<4xf32>
+// CHECK:         memref.copy
+// CHECK:         return
 func.func @step(%a: memref<4xf32>, %b: memref<2xbf16>, %c: memref<4xf32>) attributes {fsdp.entry = 2 : i64} {
   memref.copy %a, %c : memref<4xf32> to memref<4xf32>
   return
@@ -147,13 +145,53 @@ func.func @step(%a: memref<4xf32>, %b: memref<2xbf16>, %c: memref<4xf32>) attrib
 // -----
 
 // CHECK-LABEL: func.func @fsdprt_entry_scalars(
-// CHECK:         %[[WORD:.+]] = llvm.load %{{.+}} : !llvm.ptr -> i64
-// CHECK:         %[[N:.+]] = arith.index_cast %[[WORD]] : i64 to index
-// CHECK:         %[[BYTE:.+]] = llvm.load %{{.+}} : !llvm.ptr -> i8
-// CHECK:         %[[C:.+]] = arith.cmpi ne, %[[BYTE]], %{{.+}} : i8
-// CHECK:         %[[X:.+]] = llvm.load %{{.+}} : !llvm.ptr -> bf16
-// CHECK:         call @scalars(%{{.+}}, %[[N]], %[[C]], %[[X]])
+// CHECK-DAG:     %[[WORD:.+]] = llvm.load %{{.+}} : !llvm.ptr -> i64
+// CHECK-DAG:     %[[N:.+]] = arith.index_cast %[[WORD]] : i64 to index
+// CHECK-DAG:     %[[BYTE:.+]] = llvm.load %{{.+}} : !llvm.ptr -> i8
+// CHECK-DAG:     %[[C:.+]] = arith.cmpi ne, %[[BYTE]], %{{.+}} : i8
+// CHECK-DAG:     %[[X:.+]] = llvm.load %{{.+}} : !llvm.ptr -> bf16
+// CHECK:         "use"(%[[N]], %[[C]], %[[X]])
 func.func @scalars(%n: index, %c: i1, %x: bf16) attributes {fsdp.entry = 3 : i64} {
+  "use"(%n, %c, %x) : (index, i1, bf16) -> ()
+  return
+}
+
+// A call of an entry makes its tables, one of scalars by address.
+// CHECK-LABEL: func.func @call_entry(
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[N:.+]]: index, %[[C:.+]]: i1, %[[X:.+]]: bf16)
+// CHECK-DAG:     %[[WORD:.+]] = arith.index_cast %[[N]] : index to i64
+// CHECK-DAG:     llvm.store %[[WORD]], %{{.+}} : i64, !llvm.ptr
+// CHECK-DAG:     %[[BYTE:.+]] = arith.extui %[[C]] : i1 to i8
+// CHECK-DAG:     llvm.store %[[BYTE]], %{{.+}} : i8, !llvm.ptr
+// CHECK-DAG:     llvm.store %[[X]], %{{.+}} : bf16, !llvm.ptr
+// CHECK-DAG:     %[[NONE:.+]] = llvm.mlir.zero : !llvm.ptr
+// CHECK:         call @fsdprt_entry_scalars(%[[CTX]], %{{.+}}, %[[NONE]]) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
+func.func @call_entry(%n: index, %c: i1, %x: bf16) {
+  call @scalars(%n, %c, %x) : (index, i1, bf16) -> ()
+  return
+}
+
+// -----
+
+// A function that is no entry has its dense buffers in a table, other arguments
+// as they are.
+// CHECK-LABEL: func.func @private_call(
+// CHECK-SAME:      %{{.+}}: !llvm.ptr, %[[BUFFERS:.+]]: !llvm.ptr, %[[V:.+]]: memref<?xf32>)
+// CHECK:         %[[TABLE:[^ ]+]] = llvm.alloca
+// CHECK:         %[[OLD:.+]] = llvm.getelementptr %[[BUFFERS]][0]
+// CHECK:         %[[ADDRESS:.+]] = llvm.load %[[OLD]]
+// CHECK:         %[[NEW:.+]] = llvm.getelementptr %[[TABLE]][0]
+// CHECK:         llvm.store %[[ADDRESS]], %[[NEW]] : !llvm.ptr, !llvm.ptr
+// CHECK:         call @private_callee(%{{.+}}, %[[TABLE]], %[[V]]) : (!llvm.ptr, !llvm.ptr, memref<?xf32>) -> i32
+func.func @private_call(%v: memref<?xf32>, %a: memref<4xf32>) {
+  call @private_callee(%a, %v) : (memref<4xf32>, memref<?xf32>) -> ()
+  return
+}
+// CHECK-LABEL: func.func private @private_callee(
+// CHECK-SAME:      %{{.+}}: !llvm.ptr, %{{.+}}: !llvm.ptr, %{{.+}}: memref<?xf32> {some.name}) -> (i32 {fsdp.status})
+func.func private @private_callee(%a: memref<4xf32>, %v: memref<?xf32> {some.name}) {
+  %b = memref.alloc() : memref<4xf32>
+  memref.dealloc %b : memref<4xf32>
   return
 }
 

@@ -17,7 +17,7 @@ fsdp.unit @layer0 on @dp precision <param = bf16, reduce = f32> {
 // CHECK-DAG: @fsdp_kernel_name{{.*}}("layer0_gather_unchunk\00")
 
 // Launch, gather, launch; each status is checked.
-// CHECK-LABEL: llvm.func {{.*}}@forward(
+// CHECK-LABEL: llvm.func @fsdprt_entry_forward(
 // CHECK:         llvm.call @fsdprtAlloc(
 // CHECK:         llvm.call @fsdprtCoordinate(
 // CHECK:         %[[PACKED:.+]] = llvm.call @fsdprtLaunch(

@@ -105,8 +105,10 @@ def FsdpToRuntimePass : Pass<"convert-fsdp-to-runtime", "::mlir::ModuleOp"> {
     `memref.alloc`, `memref.dealloc`, `shard.process_linear_index` and
     `shard.process_multi_index` become calls of the functions of
     `RuntimeFunctions.def`. A function that reaches the runtime gets the context as
-    its first argument and a status as its last result. Each function with
-    `fsdp.entry` gets the exported `fsdprt_entry_<name>` that a launcher calls.
+    its first argument and a status as its last result. Its second argument is a
+    table of the addresses of its dense buffers. A function with `fsdp.entry`
+    becomes the exported `fsdprt_entry_<name>` that a launcher calls, with one
+    table of arguments and one of results.
     Units, buckets and grids are gone afterwards.
 
     With `device-memory`, buffers need not be the process' own: copies between dense
@@ -134,6 +136,31 @@ def FsdpToRuntimePass : Pass<"convert-fsdp-to-runtime", "::mlir::ModuleOp"> {
   let options = [
     Option<"deviceMemory", "device-memory", "bool", "false",
            "buffers are a device's: copies and constants are the runtime's">,
+  ];
+}
+
+def SplitFunctionsPass : Pass<"fsdp-split-functions", "::mlir::ModuleOp"> {
+  let summary = "long blocks become functions of bounded size";
+  let description = [{
+    Cuts the ops of a block in a `func.func` that holds more than `2 * max-ops` ops
+    into functions of about `max-ops`, and calls them one after the other. What
+    one of them computes and another needs goes through memory in the frame of
+    the function; constants are repeated. Before `fsdp-propagate-status`, since a
+    function with early returns has more than one block. LLVM's time is then
+    linear in the number of ops.
+
+    ```mlir
+    func.func @f(%x: f32) -> f32 {
+      %y = arith.addf %x, %x : f32
+      return %y : f32
+    }
+    ```
+  }];
+  let dependentDialects = ["arith::ArithDialect", "func::FuncDialect",
+                           "LLVM::LLVMDialect"];
+  let options = [
+    Option<"maxOps", "max-ops", "int64_t", "256",
+           "ops of a part, those in its regions included">,
   ];
 }
 

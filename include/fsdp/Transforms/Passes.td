@@ -383,6 +383,49 @@ def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
   ];
 }
 
+def EntriesToBuffersPass : Pass<"fsdp-entries-to-buffers", "::mlir::ModuleOp"> {
+  let summary = "entries take and return buffers instead of tensors";
+  let description = [{
+    Before bufferization: the tensors that a function with `fsdp.entry` takes and
+    returns become dense buffers, which `bufferization.to_tensor` and
+    `bufferization.to_buffer` join to its body. The arguments are a launcher's, so
+    nothing may write them. A function that the module itself calls is left alone.
+    Bufferization does the same to the functions that are left, but compares each
+    result with each argument.
+
+    ```mlir
+    func.func @f(%a: tensor<4xf32>, %n: index) -> tensor<4xf32>
+        attributes {fsdp.entry = 2 : i64} {
+      return %a : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["bufferization::BufferizationDialect",
+                           "memref::MemRefDialect"];
+}
+
+def FreeBuffersPass : Pass<"fsdp-free-buffers", "::mlir::ModuleOp"> {
+  let summary = "buffers are freed behind their last use";
+  let description = [{
+    After `fsdp-results-to-arguments`: a `memref.dealloc` behind the last op that
+    uses a buffer or a view of it, for each buffer whose uses are all in its own
+    block or below and that nothing carries elsewhere. All others, of loops that
+    carry buffers and of branches that choose between them, are left to upstream's
+    buffer deallocation, which runs only if there are such buffers.
+
+    ```mlir
+    func.func @f(%a: memref<4xf32>, %r: memref<4xf32>) {
+      %b = memref.alloc() : memref<4xf32>
+      memref.copy %a, %b : memref<4xf32> to memref<4xf32>
+      memref.copy %b, %r : memref<4xf32> to memref<4xf32>
+      memref.copy %a, %r : memref<4xf32> to memref<4xf32>
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["memref::MemRefDialect"];
+}
+
 def ResultsToArgumentsPass
     : Pass<"fsdp-results-to-arguments", "::mlir::ModuleOp"> {
   let summary = "buffers that a function returns become arguments";
