@@ -97,7 +97,9 @@ static void addTiles(OpPassManager &manager,
   manager.addPass(createVerifyStagePass({Stage::Buffered}));
   manager.addPass(createFsdpToTilesPass(tiles));
   FsdpToRuntimePassOptions runtime;
-  if (hasKernels) {
+  if (!hasKernels) {
+    manager.addPass(createShareLoopsPass());
+  } else {
     // After the local ops, which may have asked for copies of strided buffers.
     manager.addPass(createElementwiseToKernelsPass(
         {tiles.target, tiles.chip, tiles.features}));
@@ -130,10 +132,10 @@ static void addKernels(OpPassManager &manager,
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());
-  GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = options.format;
-  binary.toolkitPath = options.toolkit;
-  manager.addPass(createGpuModuleToBinaryPass(binary));
+  SerializeKernelsPassOptions serialize;
+  serialize.format = options.format;
+  serialize.toolkit = options.toolkit;
+  manager.addPass(createSerializeKernelsPass(serialize));
   manager.addPass(createEmbedKernelsPass());
 }
 

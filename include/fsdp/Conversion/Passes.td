@@ -139,6 +139,38 @@ def FsdpToRuntimePass : Pass<"convert-fsdp-to-runtime", "::mlir::ModuleOp"> {
   ];
 }
 
+def ShareLoopsPass : Pass<"fsdp-share-loops", "::mlir::ModuleOp"> {
+  let summary = "equal element-wise loops become calls of one function";
+  let description = [{
+    Before `convert-fsdp-to-runtime`, for the CPU. Each element-wise
+    `linalg.generic` on dense buffers of static shape that does the same as at
+    least `min-loops - 1` others becomes a call of one function, which takes the
+    addresses and the number of elements. The code for the casts of level 0 then
+    does not grow with the number of parameters.
+
+    ```mlir
+    func.func @f(%a: memref<8x3xf32>, %b: memref<8x3xbf16>) {
+      linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                       affine_map<(i, j) -> (i, j)>],
+                      iterator_types = ["parallel", "parallel"]}
+          ins(%a : memref<8x3xf32>) outs(%b : memref<8x3xbf16>) {
+      ^bb0(%x: f32, %y: bf16):
+        %z = arith.truncf %x : f32 to bf16
+        linalg.yield %z : bf16
+      }
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["arith::ArithDialect", "func::FuncDialect",
+                           "linalg::LinalgDialect", "LLVM::LLVMDialect",
+                           "memref::MemRefDialect"];
+  let options = [
+    Option<"minLoops", "min-loops", "int64_t", "16",
+           "how many equal loops are worth a function">,
+  ];
+}
+
 def SplitFunctionsPass : Pass<"fsdp-split-functions", "::mlir::ModuleOp"> {
   let summary = "long blocks become functions of bounded size";
   let description = [{
