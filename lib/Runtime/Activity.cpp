@@ -85,24 +85,45 @@ std::string fsdprt::describeTimeout(const std::string &what, double seconds,
   return "timeout: no end " + what + " after " + number + " s: " + report;
 }
 
-Status fsdprt::comparePlanHashes(const std::vector<std::string> &hashes) {
-  auto other = std::find_if(hashes.begin(), hashes.end(),
-                            [&](auto &hash) { return hash != hashes[0]; });
-  if (other == hashes.end())
+/// Takes the first line from `text`.
+static std::string takeLine(std::string &text) {
+  size_t end = text.find('\n');
+  std::string line = text.substr(0, end);
+  text.erase(0, end == std::string::npos ? end : end + 1);
+  return line;
+}
+
+Status fsdprt::comparePlanHashes(std::vector<std::string> hashes) {
+  auto differ = [](const std::vector<std::string> &texts) {
+    return std::find_if(texts.begin(), texts.end(),
+                        [&](auto &text) { return text != texts[0]; });
+  };
+  if (differ(hashes) == hashes.end())
     return {};
+  // The first line that differs says most.
+  std::vector<std::string> lines(hashes.size());
+  bool isHash = true;
+  for (;; isHash = false) {
+    std::transform(hashes.begin(), hashes.end(), lines.begin(), takeLine);
+    if (differ(lines) != lines.end())
+      break;
+  }
+  const std::string &first = lines[0], &other = *differ(lines);
   // Name everybody on the two sides: with one stale artefact among many, the
   // side with one rank is the one to look at.
   std::vector<int64_t> withFirst, withOther;
-  for (size_t rank = 0; rank < hashes.size(); ++rank) {
-    if (hashes[rank] == hashes[0])
+  for (size_t rank = 0; rank < lines.size(); ++rank) {
+    if (lines[rank] == first)
       withFirst.push_back(rank);
-    else if (hashes[rank] == *other)
+    else if (lines[rank] == other)
       withOther.push_back(rank);
   }
-  return {FSDPRT_PLAN_HASH_MISMATCH, "plan hash differs between ranks: '" +
-                                         hashes[0] + "' on " +
-                                         describe(withFirst) + ", '" + *other +
-                                         "' on " + describe(withOther)};
+  std::string sides = "'" + first + "' on " + describe(withFirst) + ", '" +
+                      other + "' on " + describe(withOther);
+  if (isHash)
+    return {FSDPRT_PLAN_HASH_MISMATCH,
+            "plan hash differs between ranks: " + sides};
+  return {FSDPRT_RANKS_DISAGREE, "ranks disagree on what to run: " + sides};
 }
 
 Status fsdprt::compareCalls(const std::vector<int64_t> &members,

@@ -47,8 +47,8 @@ std::string describeTimeout(const std::string &what, double seconds,
 /// after three centuries.
 Status checkTimeout(double seconds);
 
-/// Compares the plan hashes of ranks 0, 1, ...
-Status comparePlanHashes(const std::vector<std::string> &hashes);
+/// Compares the plan hashes of ranks 0, 1, ...; see fsdprtStart.
+Status comparePlanHashes(std::vector<std::string> hashes);
 
 /// Compares what the members of a group, given as ranks, are about to do.
 Status compareCalls(const std::vector<int64_t> &members,

@@ -35,8 +35,19 @@ public:
   /// none. From one thread.
   virtual bool receive(int64_t &from, std::string &message) = 0;
 
+  /// Whether what another rank sends stays with it for now: a rank that sends
+  /// more than is read must wait, where the channel can make it. Any thread.
+  virtual void hold(int64_t from, bool held) {
+    (void)from;
+    (void)held;
+  }
+
   /// What is wrong with the channel, a rank that has gone for example.
   virtual Status status() { return {}; }
+
+  /// The world has failed, and that has been said: what would be left of the
+  /// channel when the process ends at once goes now. Any thread.
+  virtual void leave() {}
 
   /// No message will be sent any more; returns when those before are on their
   /// way. Without it the other ranks take the end of this one for a failure.

@@ -29,10 +29,11 @@
 #include "CommLocal.h"
 
 #include "Activity.h"
+#include "Deadline.h"
+#include "Guard.h"
 #include "Reduction.h"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <map>
@@ -57,6 +58,7 @@ struct Group {
   std::vector<Arrival> arrivals; ///< one per member
   size_t arrived = 0;
   uint64_t barriers = 0; ///< barriers passed so far
+  bool broken = false;   ///< a member could not do its work
   std::condition_variable changed;
 
   explicit Group(std::vector<int64_t> ranks)
@@ -77,8 +79,10 @@ public:
   template <typename Check>
   Status arrive(Group &group, int64_t rank, Arrival arrival, Check check);
 
-  /// Waits until all members of a group that has met are here.
-  void barrier(Group &group);
+  /// Waits until all members of a group that has met are here, also one whose
+  /// work has failed with `mine`. Returns the failure of the world if it was
+  /// that of a member.
+  Status barrier(Group &group, Status mine);
 
   Group &groupOf(const std::vector<int32_t> &axes, int64_t rank);
   Group &everyone();
@@ -88,7 +92,7 @@ public:
   void abort(const Status &status);
 
 private:
-  void abortLocked(const Status &status);
+  void abortLocked(Status status);
   std::string report() const;
 
   const Grid grid;
@@ -102,10 +106,10 @@ private:
 Group &World::groupOf(const std::vector<int32_t> &axes, int64_t rank) {
   std::vector<int64_t> members = grid.group(axes, rank);
   std::lock_guard<std::mutex> lock(mutex);
-  std::unique_ptr<Group> &group = groups[members];
-  if (!group)
-    group = std::make_unique<Group>(std::move(members));
-  return *group;
+  auto known = groups.find(members);
+  if (known == groups.end())
+    known = groups.emplace(members, std::make_unique<Group>(members)).first;
+  return *known->second;
 }
 
 Group &World::everyone() {
@@ -134,10 +138,10 @@ void World::abort(const Status &status) {
   abortLocked(status);
 }
 
-void World::abortLocked(const Status &status) {
+void World::abortLocked(Status status) {
   if (failure.failed())
     return;
-  failure = status;
+  failure = std::move(status);
   for (auto &[members, group] : groups)
     group->changed.notify_all();
 }
@@ -170,28 +174,29 @@ Status World::arrive(Group &group, int64_t rank, Arrival arrival, Check check) {
   const uint64_t barrier = group.barriers;
   auto met = [&] { return group.barriers != barrier; };
   auto over = [&] { return met() || failure.failed(); };
-  if (timeoutSeconds <= 0) {
-    group.changed.wait(lock, over);
-  } else if (!group.changed.wait_for(
-                 lock, std::chrono::duration<double>(timeoutSeconds), over)) {
+  if (!group.changed.wait_until(lock, deadlineAfter(timeoutSeconds), over))
     abortLocked({FSDPRT_TIMEOUT,
                  describeTimeout("of a collective", timeoutSeconds, report())});
-  }
   // A group that has met goes on, whatever happened since: its other members
   // are at work on this one's buffers.
   return met() ? Status() : failure;
 }
 
-void World::barrier(Group &group) {
+Status World::barrier(Group &group, Status mine) {
   std::unique_lock<std::mutex> lock(mutex);
+  if (mine.failed()) {
+    group.broken = true;
+    abortLocked(std::move(mine));
+  }
   if (++group.arrived == group.members.size()) {
     group.arrived = 0;
     ++group.barriers;
     group.changed.notify_all();
-    return;
+  } else {
+    const uint64_t barrier = group.barriers;
+    group.changed.wait(lock, [&] { return group.barriers != barrier; });
   }
-  const uint64_t barrier = group.barriers;
-  group.changed.wait(lock, [&] { return group.barriers != barrier; });
+  return group.broken ? failure : Status();
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,6 +227,64 @@ void reducePart(const Group &group, const Call &call, int64_t index,
   const int64_t members = rows.size();
   reduceRows(reductionOf(call, members), rows.data(), members,
              part.end - part.begin, result);
+}
+
+/// The slice of an all_reduce that member `i` reduces. It alone reads slice i
+/// before the barrier, so that it may be overwritten in place; after it member
+/// i alone writes its own buffer.
+struct Slices {
+  Slices(const Group &group, const Call &call)
+      : count(call.count),
+        each((count + group.members.size() - 1) / group.members.size()) {}
+  int64_t begin(int64_t i) const { return std::min(i * each, count); }
+
+  const int64_t count, each;
+};
+
+/// Phase 2; of an all_reduce the first half.
+Status work(SumOrder order, const Group &group, int64_t index, const Call &call,
+            void *receive) {
+  const int64_t members = group.members.size();
+  const int64_t rowBytes = call.count * sizeOf(call.dtype);
+  switch (call.kind) {
+  case CollectiveKind::AllGather:
+    // Start with one's own row, so that the members do not all read the same
+    // one at the same time.
+    for (int64_t i = 0; i < members; ++i) {
+      int64_t from = (index + i) % members;
+      copy(row(receive, from, rowBytes), group.arrivals[from].send, rowBytes);
+    }
+    break;
+  case CollectiveKind::ReduceScatter:
+    for (const OrderedPart &part : partsOfRow(order, call, index, members))
+      reducePart(group, call, index, part,
+                 row(receive, part.begin, sizeOf(call.dtype)));
+    break;
+  case CollectiveKind::AllReduce: {
+    const Slices slices(group, call);
+    OrderedPart own = inRankOrder(call.count, members).front();
+    own.begin = slices.begin(index);
+    own.end = slices.begin(index + 1);
+    reducePart(group, call, 0, own,
+               row(receive, own.begin, sizeOf(call.dtype)));
+    break;
+  }
+  }
+  return {};
+}
+
+/// The second half of an all_reduce.
+void collectSlices(const Group &group, int64_t index, const Call &call,
+                   void *receive) {
+  const Slices slices(group, call);
+  const int64_t members = group.members.size();
+  const int64_t element = sizeOf(call.dtype);
+  for (int64_t i = 1; i < members; ++i) {
+    int64_t from = (index + i) % members;
+    copy(row(receive, slices.begin(from), element),
+         row(group.arrivals[from].receive, slices.begin(from), element),
+         (slices.begin(from + 1) - slices.begin(from)) * element);
+  }
 }
 
 class CommLocal final : public Communicator {
@@ -281,49 +344,19 @@ Status CommLocal::collective(const Call &call, const void *send,
       status.failed())
     return status;
 
-  const int64_t members = group.members.size();
+  // Whoever cannot do its work is still waited for by the others.
   const int64_t index =
       std::find(group.members.begin(), group.members.end(), rank) -
       group.members.begin();
-  const int64_t rowBytes = call.count * sizeOf(call.dtype);
-  switch (call.kind) {
-  case CollectiveKind::AllGather:
-    // Start with one's own row, so that the members do not all read the same
-    // one at the same time.
-    for (int64_t i = 0; i < members; ++i) {
-      int64_t from = (index + i) % members;
-      copy(row(receive, from, rowBytes), group.arrivals[from].send, rowBytes);
-    }
-    break;
-  case CollectiveKind::ReduceScatter:
-    for (const OrderedPart &part :
-         partsOfRow(world->order, call, index, members))
-      reducePart(group, call, index, part,
-                 row(receive, part.begin, sizeOf(call.dtype)));
-    break;
-  case CollectiveKind::AllReduce: {
-    // Slice i is read by member i alone before the barrier, so that it may be
-    // overwritten in place; after it member i alone writes its own buffer.
-    const int64_t slice = (call.count + members - 1) / members;
-    auto begin = [&](int64_t i) { return std::min(i * slice, call.count); };
-    const int64_t element = sizeOf(call.dtype);
-    OrderedPart own = inRankOrder(call.count, members).front();
-    own.begin = begin(index);
-    own.end = begin(index + 1);
-    reducePart(group, call, 0, own, row(receive, own.begin, element));
-    world->barrier(group);
-    for (int64_t i = 1; i < members; ++i) {
-      int64_t from = (index + i) % members;
-      copy(row(receive, begin(from), element),
-           row(group.arrivals[from].receive, begin(from), element),
-           (begin(from + 1) - begin(from)) * element);
-    }
-    break;
+  Status status =
+      guarded([&] { return work(world->order, group, index, call, receive); });
+  status = world->barrier(group, std::move(status));
+  if (!status.failed() && call.kind == CollectiveKind::AllReduce) {
+    collectSlices(group, index, call, receive);
+    status = world->barrier(group, {});
   }
-  }
-  world->barrier(group);
   world->setState(rank, Activity::Outside);
-  return {};
+  return status;
 }
 
 } // namespace

@@ -28,12 +28,16 @@
 #include "CommMpi.h"
 
 #include "DynamicLibrary.h"
+#include "RankDiscovery.h"
 #include "Watch.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <sched.h>
+#include <unistd.h>
 
 using namespace fsdprt;
 
@@ -366,9 +370,55 @@ Status CommMpi::collective(const Call &call, const void *send, void *receive) {
   return {};
 }
 
+/// Ends the process unless it is destroyed in time.
+class StartLimit {
+public:
+  explicit StartLimit(double timeoutSeconds) {
+    if (timeoutSeconds <= 0)
+      return;
+    RankInfo info;
+    (void)discoverRank({}, processEnvironment, info);
+    std::string who =
+        info.rank < 0 ? "" : " on rank " + std::to_string(info.rank);
+    // One speaks for all, if the others hear of its end in time.
+    const double grace = std::clamp<double>(info.rank, 0, 20) / 2;
+    std::string sentence =
+        std::string(program_invocation_short_name) +
+        ": error: cannot create the ranks: " +
+        describeTimeout("of MPI's start", timeoutSeconds,
+                        "waiting" + who +
+                            " for a rank that has not come, or has stopped") +
+        "\n";
+    thread = std::thread(
+        [this, sentence, end = deadlineAfter(timeoutSeconds + grace)] {
+          std::unique_lock<std::mutex> lock(mutex);
+          if (changed.wait_until(lock, end, [&] { return over; }))
+            return;
+          (void)!::write(STDERR_FILENO, sentence.data(), sentence.size());
+          _exit(1);
+        });
+  }
+
+  ~StartLimit() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      over = true;
+      changed.notify_all();
+    }
+    if (thread.joinable())
+      thread.join();
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+  std::thread thread;
+};
+
 } // namespace
 
-std::string fsdprt::openMpi(std::shared_ptr<Mpi> &mpi) {
+std::string fsdprt::openMpi(std::shared_ptr<Mpi> &mpi, double timeoutSeconds) {
   static DynamicLibrary library; // with MPI, once and for the whole process
   std::string name = "libfsdprt_mpi.so." + std::to_string(FSDPRT_ABI_VERSION);
   std::string why = library.open({besideRuntime(name), name});
@@ -376,8 +426,10 @@ std::string fsdprt::openMpi(std::shared_ptr<Mpi> &mpi) {
       reinterpret_cast<CreateMpi>(library.find("fsdprtCreateMpi"));
   if (why.empty() && !create)
     why = "it has no function fsdprtCreateMpi";
-  if (why.empty())
+  if (why.empty()) {
+    StartLimit limit(startSeconds(timeoutSeconds));
     mpi.reset(create(mpiInterfaceVersion, &why));
+  }
   return why;
 }
 

@@ -16,8 +16,10 @@
 namespace fsdprt {
 
 /// Loads libfsdprt_mpi and initialises MPI. Returns what went wrong, "" if
-/// nothing did.
-std::string openMpi(std::shared_ptr<Mpi> &mpi);
+/// nothing did. MPI waits there for all ranks, and nothing can make it stop: if
+/// that takes longer than the timeout (0: any time), the process ends, with a
+/// sentence on standard error.
+std::string openMpi(std::shared_ptr<Mpi> &mpi, double timeoutSeconds);
 
 /// Messages between the ranks of MPI_COMM_WORLD.
 std::unique_ptr<Channel> createMpiChannel(std::shared_ptr<Mpi> mpi);

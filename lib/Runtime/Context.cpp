@@ -9,6 +9,7 @@
 #include "Context.h"
 
 #include "Activity.h"
+#include "Guard.h"
 #include "Watch.h"
 
 #include <algorithm>
@@ -35,7 +36,9 @@ fsdprtContext::fsdprtContext(std::unique_ptr<Device> device,
 fsdprtContext::~fsdprtContext() {
   // Work in the caller's stream may still use what goes now.
   if (options.stream)
-    (void)device->finish([this] { return communicator->worldStatus(); });
+    (void)guarded([this] {
+      return device->finish([this] { return communicator->worldStatus(); });
+    });
   for (auto &[data, buffer] : buffers)
     device->free(data);
 }
@@ -50,6 +53,24 @@ fsdprtStatus fsdprtContext::fail(Status status) {
   // already, it keeps its own, earlier reason.
   communicator->abort({FSDPRT_ABORTED, "rank " + std::to_string(rank) +
                                            " failed: " + failure.message});
+  return failure.code;
+}
+
+fsdprtStatus fsdprtContext::failThrown() noexcept {
+  Status status = describeException();
+  running = false;
+  if (!failure.failed())
+    failure = std::move(status);
+  try {
+    communicator->abort({FSDPRT_ABORTED, "rank " + std::to_string(rank) +
+                                             " failed: " + failure.message});
+  } catch (...) {
+    // This sentence needs no memory.
+    (void)guarded([&] {
+      communicator->abort({FSDPRT_ABORTED, "out of memory"});
+      return Status();
+    });
+  }
   return failure.code;
 }
 
@@ -209,7 +230,12 @@ fsdprtStatus fsdprtContext::allocate(int64_t bytes, void **data) {
                        " allocated bytes";
     return fail(std::move(status));
   }
-  buffers.insert({memory, {bytes, running}});
+  try {
+    buffers.insert({memory, {bytes, running}});
+  } catch (...) {
+    device->free(memory);
+    throw;
+  }
   liveBytes += bytes;
   peakBytes = std::max(peakBytes, liveBytes);
   *data = memory;

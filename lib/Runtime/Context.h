@@ -47,6 +47,9 @@ public:
   fsdprtStatus collective(fsdprt::Call call, int64_t axes, const void *send,
                           void *receive);
 
+  /// Fails with what a function has thrown. Throws nothing itself.
+  fsdprtStatus failThrown() noexcept;
+
   /// Fails because of a call that cannot even be written as one.
   fsdprtStatus refuse(const fsdprt::Call &call, const std::string &why);
 

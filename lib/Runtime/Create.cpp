@@ -24,8 +24,10 @@
 #include "CommNccl.h"
 #include "CommStaged.h"
 #include "RankDiscovery.h"
+#include "TcpGreeting.h"
 #include "Watch.h"
 
+#include <algorithm>
 #include <thread>
 #include <unistd.h>
 
@@ -151,13 +153,16 @@ Status fsdprt::createLocal(const fsdprtOptions *options,
               *options, options->hasRank ? options->localRank : 0, device);
           status.failed())
         return status;
-  int64_t rank = 0;
+  std::vector<std::unique_ptr<fsdprtContext>> made;
   for (std::unique_ptr<Communicator> &communicator :
        createLocalCommunicators(grid, options->timeoutSeconds, order)) {
-    contexts[rank] = joinHost(std::move(devices[rank]), std::move(communicator),
-                              grid, rank, *options);
-    ++rank;
+    const int64_t rank = made.size();
+    made.emplace_back(joinHost(std::move(devices[rank]),
+                               std::move(communicator), grid, rank, *options));
   }
+  // All of them, or none.
+  for (size_t rank = 0; rank < made.size(); ++rank)
+    contexts[rank] = made[rank].release();
   return {};
 }
 
@@ -193,7 +198,7 @@ static Status wrongNumber(const std::string &launcher, int64_t ranks,
 static Status createMpi(const Grid &grid, SumOrder order,
                         const fsdprtOptions &options, fsdprtContext **context) {
   std::shared_ptr<Mpi> mpi;
-  if (std::string why = openMpi(mpi); !why.empty())
+  if (std::string why = openMpi(mpi, options.timeoutSeconds); !why.empty())
     return invalid("communicator 'mpi' is not available: " + why);
   if (mpi->ranks != grid.ranks())
     return wrongNumber("MPI", mpi->ranks, grid);
@@ -210,6 +215,17 @@ static Status createMpi(const Grid &grid, SumOrder order,
                                             options.timeoutSeconds, order),
                       grid, rank, options);
   return {};
+}
+
+static Status connectByTcp(const std::string &host, int64_t port, int64_t rank,
+                           const Grid &grid, const fsdprtOptions &options,
+                           std::unique_ptr<Channel> &channel) {
+  std::string secret;
+  if (Status status = findSecret(secret); status.failed())
+    return status;
+  return createTcpChannel(host, port, rank, grid.ranks(),
+                          options.timeoutSeconds, secret, logOf(options),
+                          channel);
 }
 
 /// How the ranks of a world of NCCL talk to each other, and which one this is.
@@ -240,16 +256,15 @@ static Status findOthers(const Grid &grid, const fsdprtOptions &options,
   if (place.rfind("file:", 0) == 0)
     return createFileChannel(place.substr(5), info.rank, grid.ranks(), channel);
   if (!place.empty()) {
-    size_t colon = place.rfind(':');
-    char *end = nullptr;
-    long port = colon == std::string::npos
-                    ? 0
-                    : std::strtol(place.c_str() + colon + 1, &end, 10);
-    if (port < 1 || port > 65535 || *end)
+    std::string host;
+    int64_t port = 0;
+    if (!parsePlace(place, host, port))
       return invalid("rendezvous '" + place +
-                     "': expected HOST:PORT or file:PATH");
-    return createTcpChannel(place.substr(0, colon), port, info.rank,
-                            grid.ranks(), timeout, channel);
+                     "': expected HOST:PORT or file:PATH" +
+                     (std::count(place.begin(), place.end(), ':') > 1
+                          ? ", with an IPv6 address in brackets"
+                          : ""));
+    return connectByTcp(host, port, info.rank, grid, options, channel);
   }
   if (grid.ranks() == 1) {
     channel = createSelfChannel();
@@ -259,7 +274,7 @@ static Status findOthers(const Grid &grid, const fsdprtOptions &options,
   if (info.launcher == "Open MPI" || info.launcher == "PMIx" ||
       info.launcher == "PMI") {
     std::shared_ptr<Mpi> mpi;
-    why = openMpi(mpi);
+    why = openMpi(mpi, timeout);
     if (mpi) {
       if (mpi->ranks != grid.ranks())
         return wrongNumber("MPI", mpi->ranks, grid);
@@ -272,8 +287,8 @@ static Status findOthers(const Grid &grid, const fsdprtOptions &options,
   }
   // The port itself is torchrun's.
   if (!info.masterAddress.empty() && info.masterPort != 0)
-    return createTcpChannel(info.masterAddress, info.masterPort + 1, info.rank,
-                            grid.ranks(), timeout, channel);
+    return connectByTcp(info.masterAddress, info.masterPort + 1, info.rank,
+                        grid, options, channel);
   return invalid("the ranks cannot find each other: expected a rendezvous from "
                  "the caller or MASTER_ADDR and MASTER_PORT, found neither" +
                  why);

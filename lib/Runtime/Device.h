@@ -66,9 +66,6 @@ public:
   virtual Status finish(const std::function<Status()> &check) = 0;
 };
 
-/// What a world says that is worth a line and is no failure.
-using Log = std::function<void(const std::string &)>;
-
 /// Ordinary memory of the process.
 std::unique_ptr<Device> createHostDevice();
 

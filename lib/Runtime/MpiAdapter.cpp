@@ -57,19 +57,17 @@ public:
   ~MpiBatch() override { cancel(); }
 
   void send(int64_t to, int tag, const void *data, int64_t bytes) override {
-    cut(bytes, [&](int64_t begin, int size, MPI_Request *request) {
+    cut(bytes, false, [&](int64_t begin, int size, MPI_Request *request) {
       return MPI_Isend(static_cast<const char *>(data) + begin, size, MPI_BYTE,
                        static_cast<int>(to), tag, comm, request);
     });
-    receives.resize(requests.size(), false);
   }
 
   void receive(int64_t from, int tag, void *data, int64_t bytes) override {
-    cut(bytes, [&](int64_t begin, int size, MPI_Request *request) {
+    cut(bytes, true, [&](int64_t begin, int size, MPI_Request *request) {
       return MPI_Irecv(static_cast<char *>(data) + begin, size, MPI_BYTE,
                        static_cast<int>(from), tag, comm, request);
     });
-    receives.resize(requests.size(), true);
   }
 
   bool done() override {
@@ -107,11 +105,13 @@ public:
 
 private:
   template <typename Start>
-  void cut(int64_t bytes, Start start) {
+  void cut(int64_t bytes, bool receive, Start start) {
     std::lock_guard<std::mutex> lock(mutex);
     for (int64_t begin = 0; begin < bytes && message.empty();
          begin += largestTransfer) {
+      // Nothing may fail once MPI has the request.
       requests.push_back(MPI_REQUEST_NULL);
+      receives.resize(requests.size(), receive);
       int64_t size = std::min(bytes - begin, largestTransfer);
       check(start(begin, static_cast<int>(size), &requests.back()));
     }

@@ -6,30 +6,43 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thin layer: numbers of the C interface become the enums of ours, everything
-// else is Context's. The declarations come from Runtime.h, so that a definition
-// with other parameters does not compile.
+// A thin layer: numbers of the C interface become the enums of ours, exceptions
+// become statuses, everything else is Context's. The declarations come from
+// Runtime.h, so that a definition with other parameters does not compile.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Runtime/Runtime.h"
 
 #include "Create.h"
+#include "Guard.h"
 
 #include <cstdio>
 
 using namespace fsdprt;
+
+/// What every function on a context does: no exception leaves it.
+template <typename Body>
+static fsdprtStatus onContext(fsdprtContext *context, Body body) noexcept {
+  if (!context)
+    return FSDPRT_INVALID_ARGUMENT;
+  try {
+    return body();
+  } catch (...) {
+    return context->failThrown();
+  }
+}
 
 //===----------------------------------------------------------------------===//
 // Called by compiled code
 //===----------------------------------------------------------------------===//
 
 fsdprtStatus fsdprtAlloc(fsdprtContext *context, int64_t bytes, void **data) {
-  return context->allocate(bytes, data);
+  return onContext(context, [&] { return context->allocate(bytes, data); });
 }
 
 fsdprtStatus fsdprtFree(fsdprtContext *context, void *data) {
-  return context->free(data);
+  return onContext(context, [&] { return context->free(data); });
 }
 
 fsdprtStatus fsdprtCopy(fsdprtContext *context, const void *from, void *to,
@@ -43,12 +56,13 @@ fsdprtStatus fsdprtConstant(fsdprtContext *context, const void *host,
 }
 
 fsdprtStatus fsdprtRank(fsdprtContext *context, int64_t *rank) {
-  return context->getRank(rank);
+  return onContext(context, [&] { return context->getRank(rank); });
 }
 
 fsdprtStatus fsdprtCoordinate(fsdprtContext *context, int32_t axis,
                               int64_t *coordinate) {
-  return context->getCoordinate(axis, coordinate);
+  return onContext(context,
+                   [&] { return context->getCoordinate(axis, coordinate); });
 }
 
 /// Checks the numbers that become enums, then hands the call on. `reduction` is
@@ -80,8 +94,10 @@ static fsdprtStatus collective(fsdprtContext *context, CollectiveKind kind,
 fsdprtStatus fsdprtAllGather(fsdprtContext *context, const char *bucket,
                              int64_t axes, int32_t dtype, int64_t count,
                              const void *send, void *receive) {
-  return collective(context, CollectiveKind::AllGather, bucket, axes, dtype,
-                    count, nullptr, 0, 0, send, receive);
+  return onContext(context, [&] {
+    return collective(context, CollectiveKind::AllGather, bucket, axes, dtype,
+                      count, nullptr, 0, 0, send, receive);
+  });
 }
 
 fsdprtStatus fsdprtReduceScatter(fsdprtContext *context, const char *bucket,
@@ -89,8 +105,11 @@ fsdprtStatus fsdprtReduceScatter(fsdprtContext *context, const char *bucket,
                                  int32_t reduction, double multiplier,
                                  int32_t accumulate, const void *send,
                                  void *receive) {
-  return collective(context, CollectiveKind::ReduceScatter, bucket, axes, dtype,
-                    count, &reduction, multiplier, accumulate, send, receive);
+  return onContext(context, [&] {
+    return collective(context, CollectiveKind::ReduceScatter, bucket, axes,
+                      dtype, count, &reduction, multiplier, accumulate, send,
+                      receive);
+  });
 }
 
 fsdprtStatus fsdprtAllReduce(fsdprtContext *context, const char *bucket,
@@ -98,8 +117,10 @@ fsdprtStatus fsdprtAllReduce(fsdprtContext *context, const char *bucket,
                              int32_t reduction, double multiplier,
                              int32_t accumulate, const void *send,
                              void *receive) {
-  return collective(context, CollectiveKind::AllReduce, bucket, axes, dtype,
-                    count, &reduction, multiplier, accumulate, send, receive);
+  return onContext(context, [&] {
+    return collective(context, CollectiveKind::AllReduce, bucket, axes, dtype,
+                      count, &reduction, multiplier, accumulate, send, receive);
+  });
 }
 
 fsdprtStatus fsdprtLaunch(fsdprtContext *context, const void *image,
@@ -107,8 +128,10 @@ fsdprtStatus fsdprtLaunch(fsdprtContext *context, const void *image,
                           int64_t blocksX, int64_t blocksY, int64_t threads,
                           const void *addresses, int64_t addressBytes,
                           void *bucket) {
-  return context->launch({image, imageBytes, kernel ? kernel : "", blocksX,
-                          blocksY, threads, addresses, addressBytes, bucket});
+  return onContext(context, [&] {
+    return context->launch({image, imageBytes, kernel ? kernel : "", blocksX,
+                            blocksY, threads, addresses, addressBytes, bucket});
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -117,8 +140,10 @@ fsdprtStatus fsdprtLaunch(fsdprtContext *context, const void *image,
 
 int32_t fsdprtAbiVersion(void) { return FSDPRT_ABI_VERSION; }
 
-/// Writes the status' sentence where the caller wants it.
-static fsdprtStatus say(const Status &status, char *message, int64_t size) {
+/// Writes the sentence of what `body` returns where the caller wants it.
+template <typename Body>
+static fsdprtStatus say(char *message, int64_t size, Body body) noexcept {
+  Status status = guarded(body);
   if (message && size > 0)
     std::snprintf(message, size, "%s", status.message.c_str());
   return status.code;
@@ -127,18 +152,20 @@ static fsdprtStatus say(const Status &status, char *message, int64_t size) {
 fsdprtStatus fsdprtCreateLocal(const fsdprtOptions *options,
                                fsdprtContext **contexts, char *message,
                                int64_t messageSize) {
-  return say(createLocal(options, contexts), message, messageSize);
+  return say(message, messageSize,
+             [&] { return createLocal(options, contexts); });
 }
 
 fsdprtStatus fsdprtCreateRank(const fsdprtOptions *options,
                               fsdprtContext **context, char *message,
                               int64_t messageSize) {
-  return say(createRank(options, context), message, messageSize);
+  return say(message, messageSize,
+             [&] { return createRank(options, context); });
 }
 
 fsdprtStatus fsdprtWorldStatus(fsdprtContext *context, char *message,
                                int64_t messageSize) {
-  return say(context->worldStatus(), message, messageSize);
+  return say(message, messageSize, [&] { return context->worldStatus(); });
 }
 
 int32_t fsdprtFailedFirst(fsdprtContext *context) {
@@ -148,32 +175,40 @@ int32_t fsdprtFailedFirst(fsdprtContext *context) {
 fsdprtStatus fsdprtExchange(fsdprtContext *context, const char *what,
                             const void *send, int64_t bytes, void *receive,
                             double timeoutSeconds) {
-  return context->exchange(what, send, bytes, receive, timeoutSeconds);
+  return onContext(context, [&] {
+    return context->exchange(what, send, bytes, receive, timeoutSeconds);
+  });
 }
 
 fsdprtStatus fsdprtCollect(fsdprtContext *context, const char *what,
                            int64_t from, const void *send, int64_t bytes,
                            void *receive, double timeoutSeconds) {
-  return context->collect(what, from, send, bytes, receive, timeoutSeconds);
+  return onContext(context, [&] {
+    return context->collect(what, from, send, bytes, receive, timeoutSeconds);
+  });
 }
 
 fsdprtStatus fsdprtStart(fsdprtContext *context, const char *planHash) {
-  return context->start(planHash);
+  return onContext(context, [&] { return context->start(planHash); });
 }
 
 fsdprtStatus fsdprtRun(fsdprtContext *context, fsdprtEntry entry,
                        void *const *arguments, void *const *results) {
-  return context->run(entry, arguments, results);
+  return onContext(context,
+                   [&] { return context->run(entry, arguments, results); });
 }
 
 fsdprtStatus fsdprtCopyIn(fsdprtContext *context, void *data, const void *host,
                           int64_t bytes) {
-  return context->copy(data, host, bytes, true);
+  return onContext(context,
+                   [&] { return context->copy(data, host, bytes, true); });
 }
 
 fsdprtStatus fsdprtCopyOut(fsdprtContext *context, void *host, const void *data,
                            int64_t bytes) {
-  return context->copy(const_cast<void *>(data), host, bytes, false);
+  return onContext(context, [&] {
+    return context->copy(const_cast<void *>(data), host, bytes, false);
+  });
 }
 
 const char *fsdprtMessage(const fsdprtContext *context) {
@@ -186,7 +221,10 @@ void fsdprtGetStatistics(const fsdprtContext *context,
 }
 
 void fsdprtAbort(fsdprtContext *context, const char *reason) {
-  context->abort(reason);
+  (void)guarded([&] {
+    context->abort(reason);
+    return Status();
+  });
 }
 
 void fsdprtDestroy(fsdprtContext *context) { delete context; }

@@ -11,6 +11,7 @@
 
 #include "fsdp/Runtime/Runtime.h"
 
+#include <functional>
 #include <string>
 
 namespace fsdprt {
@@ -22,6 +23,9 @@ struct [[nodiscard]] Status {
 
   bool failed() const { return code != FSDPRT_SUCCESS; }
 };
+
+/// What a world says that is worth a line and is no failure.
+using Log = std::function<void(const std::string &)>;
 
 } // namespace fsdprt
 

@@ -20,6 +20,7 @@
 
 #include "Activity.h"
 #include "Channel.h"
+#include "Deadline.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -34,8 +35,10 @@ namespace fsdprt {
 
 class Watch {
 public:
-  /// A rank waits at most `timeoutSeconds` for the others, 0 is for ever.
-  Watch(std::unique_ptr<Channel> channel, double timeoutSeconds);
+  /// A rank waits at most `timeoutSeconds` for the others, 0 is for ever; at
+  /// the start and for a sign of life at least `leastSeconds`.
+  Watch(std::unique_ptr<Channel> channel, double timeoutSeconds,
+        double leastSeconds = leastStartSeconds);
   ~Watch();
 
   int64_t rank() const { return myRank; }
@@ -69,16 +72,17 @@ public:
 
   /// Collective over all ranks, like all that follows: every rank gets every
   /// rank's message. `what` is for reports, and must be the same everywhere.
-  /// Waits at most `seconds`, 0 is for ever.
+  /// Waits at most `seconds`; 0 is as long as those it waits for are alive,
+  /// which they are while they answer within the time of the start.
   Status exchange(const std::string &what, const std::string &mine,
                   std::vector<std::string> &all, double seconds);
 
   /// Compares the plan hashes of all ranks.
   Status start(const std::string &planHash);
 
-  /// Every rank gets rank 0's message.
+  /// Every rank gets rank 0's message, of at most `most` bytes.
   Status broadcast(const std::string &what, std::string &message,
-                   double seconds);
+                   double seconds, uint64_t most = shortMessage);
 
   /// Rank 0 gets the bytes of rank `from`; the others return at once.
   Status collect(const std::string &what, int64_t from, const void *send,
@@ -88,18 +92,30 @@ public:
   void close();
 
 private:
+  /// What ranks may tell each other although only some of them expect it.
+  static constexpr uint64_t shortMessage = 1 << 16;
+
   void body();
+  void listen();
   void handle(int64_t from, const std::string &message);
-  void fail(const Status &status, bool first);
+  void fail(Status status, bool first);
   Status post(int64_t to, const std::string &what, const void *data,
               int64_t bytes);
   Status take(int64_t from, const std::string &what, std::string &message,
               double seconds);
+  Status postWhole(int64_t to, const std::string &what,
+                   const std::string &message);
+  Status takeWhole(int64_t from, const std::string &what, uint64_t most,
+                   std::string &message, double seconds);
+  bool waitWhileAlive(std::unique_lock<std::mutex> &lock,
+                      const std::function<bool()> &over, double patience);
+  Status disagree(const std::string &what, int64_t from, uint64_t bytes,
+                  uint64_t expected);
   Status timeoutStatus(const std::string &what, double seconds);
 
   const std::unique_ptr<Channel> channel;
   const int64_t myRank, worldRanks;
-  const double timeoutSeconds;
+  const double timeoutSeconds, startSeconds;
 
   std::mutex mutex;
   std::condition_variable changed; ///< anything below
@@ -107,10 +123,17 @@ private:
   Status failure;
   bool first = false;
   std::atomic<bool> hasFailed{false};
-  std::atomic<bool> closing{false};                 ///< ranks may go
-  std::map<int64_t, std::deque<std::string>> inbox; ///< by sender
-  std::vector<std::optional<std::string>> answers;  ///< to the last question
-  int32_t question = 0;                             ///< its number
+  std::atomic<bool> hasToldAll{false}; ///< of the failure, so that it may leave
+  std::atomic<bool> closing{false};    ///< ranks may go
+  struct Inbox {
+    std::deque<std::string> messages;
+    size_t bytes = 0;
+    bool held = false; ///< the sender has to wait
+  };
+  std::map<int64_t, Inbox> inboxes;                ///< by sender
+  std::vector<Clock::time_point> heard;            ///< of each rank, last
+  std::vector<std::optional<std::string>> answers; ///< to the last question
+  int32_t question = 0;                            ///< its number
   int waiting = 0; ///< threads in take or timeoutStatus
   bool stop = false;
   std::thread thread;

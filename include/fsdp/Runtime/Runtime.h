@@ -23,7 +23,8 @@
 |* or each is a process, which calls fsdprtCreateRank and goes on likewise.   *|
 |*                                                                            *|
 |* A context belongs to one thread at a time; fsdprtAbort alone may be called *|
-|* from any thread. Every function that can fail returns a status. A failure  *|
+|* from any thread. Every function that can fail returns a status, also where *|
+|* there is no memory or no thread: no exception leaves the library. A failure*|
 |* is final: the context keeps the status and the message, each later call on *|
 |* it returns the same status at once, and every other rank of the world      *|
 |* fails too at its next or current collective, so that nobody waits for a    *|
@@ -161,8 +162,10 @@ typedef struct fsdprtOptions {
   int64_t localRank;
   /* Where the ranks of "nccl" find each other: "HOST:PORT", at which rank 0
    * listens, or "file:PATH", in a folder that all of them see and at a path
-   * that no other run has used. Null: by MPI if the process was started by it,
-   * else the port after MASTER_PORT at MASTER_ADDR. */
+   * that no other run has used. Ranks that meet at a port prove to each other
+   * that they know the secret in FSDPRT_SECRET or in the file that
+   * FSDPRT_SECRET_FILE names, if one is set. Null: by MPI if the process was
+   * started by it, else the port after MASTER_PORT at MASTER_ADDR. */
   const char *rendezvous;
   /* For a rank on "cuda" that is alone in its process: the CUstream on which
    * everything happens, of the primary context of the rank's GPU. fsdprtRun
@@ -202,7 +205,9 @@ FSDPRT_EXPORT fsdprtStatus fsdprtCreateRank(const fsdprtOptions *options,
 
 /* Waits until every rank of the world has called it and compares their plan
  * hashes (any text); if two differ, every rank fails with a message that names
- * both and the ranks that have them. Call once, before fsdprtRun. */
+ * both and the ranks that have them. Further lines of the text are compared
+ * too: whatever else has to be equal, such as options, one thing a line. Call
+ * once, before fsdprtRun. */
 FSDPRT_EXPORT fsdprtStatus fsdprtStart(fsdprtContext *context,
                                        const char *planHash);
 
@@ -252,7 +257,8 @@ FSDPRT_EXPORT int32_t fsdprtFailedFirst(fsdprtContext *context);
 
 /* For ranks that are processes, collective over all of them, on host memory.
  * `what` names the exchange, for reports, and must be the same on all ranks.
- * They wait `timeoutSeconds` for the others, 0 is for ever.
+ * They wait `timeoutSeconds` for the others; 0 is as long as it takes, but not
+ * for one that shows no sign of life within the world's timeout.
  *
  * fsdprtExchange: row r of `receive` (ranks x bytes) becomes rank r's `send`
  * (bytes), on every rank; with 0 bytes nobody leaves before all have come.
