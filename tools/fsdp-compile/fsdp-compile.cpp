@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Interrupt.h"
+#include "../OutOfMemory.h"
 #include "../OutputFile.h"
 #include "../Version.h"
 #include "Header.h"
@@ -218,6 +219,7 @@ static llvm::Error write(ModuleOp module, const Options &options,
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   handleInterrupts("fsdp-compile");
+  installOutOfMemoryHandler("fsdp-compile");
   Options options;
   cl::HideUnrelatedOptions(options.category);
   setVersionPrinter("fsdp-compile");

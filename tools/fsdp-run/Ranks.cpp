@@ -22,6 +22,7 @@
 #include "Ranks.h"
 
 #include "Elements.h"
+#include "Threads.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -31,7 +32,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
 using namespace mlir::fsdp;
 using llvm::Error;
@@ -308,8 +308,13 @@ bool Ranks::State::meet(int64_t index, double timeoutSeconds) {
 void Ranks::State::body(int64_t index, fsdprtEntry function,
                         const Inputs &inputs) {
   Rank &rank = ranks[index];
-  if (!load(index, inputs) || !meetLoaded(index) ||
-      !check(index, fsdprtStart(rank.context, manifest.planHash.c_str())))
+  // What the ranks do not agree on is found before they load. Loading may take
+  // as long as it takes, by ranks that are alive.
+  std::string plan = manifest.planHash;
+  for (const std::string &line : options.agreed)
+    plan += "\n" + line;
+  if (!check(index, fsdprtStart(rank.context, plan.c_str())) ||
+      !load(index, inputs) || !meetLoaded(index))
     return;
   rank.started = nanoseconds();
   for (int64_t i = -options.warmUps; i < options.repeats; ++i) {
@@ -412,16 +417,24 @@ Expected<Ranks> Ranks::create(const Manifest &manifest, const Entry &entry,
 Error Ranks::run(fsdprtEntry function, const Inputs &inputs,
                  Progress &progress) {
   State &s = *state;
-  std::vector<std::thread> threads;
-  for (int64_t rank = 0; rank < count(); ++rank)
-    threads.emplace_back([&s, rank, function, &inputs] {
+  Threads threads;
+  for (int64_t rank = 0; rank < count(); ++rank) {
+    std::error_code error = threads.start([&s, rank, function, &inputs] {
       s.body(rank, function, inputs);
       std::lock_guard<std::mutex> lock(s.mutex);
       ++s.finished;
       s.changed.notify_all();
     });
+    if (!error)
+      continue;
+    s.fail(rank, FSDPRT_OUT_OF_MEMORY,
+           "cannot start a thread: " + error.message());
+    break;
+  }
 
-  auto allFinished = [&] { return s.finished == count(); };
+  auto allFinished = [&, started = int64_t(threads.size())] {
+    return s.finished == started;
+  };
   {
     std::unique_lock<std::mutex> lock(s.mutex);
     auto tick = std::chrono::milliseconds(200);
@@ -441,12 +454,9 @@ Error Ranks::run(fsdprtEntry function, const Inputs &inputs,
     if (s.failed)
       s.changed.wait_for(lock, std::chrono::seconds(1), allFinished);
     if (!allFinished())
-      for (std::thread &thread : threads)
-        thread.detach();
+      threads.detach();
   }
-  for (std::thread &thread : threads)
-    if (thread.joinable())
-      thread.join();
+  threads.join();
   if (s.failed)
     return llvm::createStringError(s.firstFailure());
 

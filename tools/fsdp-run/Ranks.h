@@ -27,6 +27,7 @@ struct RunOptions {
   double timeoutSeconds = 60;
   int64_t stallRank = 0, stallCall = 0; ///< see fsdprtOptions
   bool trace = false;
+  std::vector<std::string> agreed; ///< what has to be equal on all ranks
 };
 
 /// A span of time on a rank, for --trace.

@@ -19,6 +19,7 @@
 #include "Elements.h"
 #include "Inputs.h"
 #include "Safetensors.h"
+#include "Threads.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -317,13 +318,14 @@ Expected<std::vector<std::string>> Collector::process(Progress &progress) {
         failure = llvm::joinErrors(std::move(failure), line.takeError());
     }
   };
-  std::vector<std::thread> threads;
+  // Fewer threads than processors will do.
+  Threads threads;
   size_t processors = std::max(1u, std::thread::hardware_concurrency());
   for (size_t i = 1; i < std::min(processors, views.size()); ++i)
-    threads.emplace_back(work, false);
+    if (threads.start([&] { work(false); }))
+      break;
   work(true);
-  for (std::thread &thread : threads)
-    thread.join();
+  threads.join();
   if (failure)
     return failure;
   return lines;

@@ -15,6 +15,7 @@
 #include "Results.h"
 
 #include "../Interrupt.h"
+#include "../OutOfMemory.h"
 #include "../OutputFile.h"
 #include "../Printable.h"
 #include "../Version.h"
@@ -513,10 +514,29 @@ static void printError(Error error) {
                << "\n";
 }
 
+/// What all ranks have to be told alike, for they may be processes that
+/// somebody has started one by one.
+static std::vector<std::string> describeRun(const Entry &entry) {
+  auto all = [](StringRef option, const cl::list<std::string> &values) {
+    std::string text;
+    for (const std::string &value : values)
+      text += (text.empty() ? "--" : " --") + option.str() + "=" + value;
+    return text.empty() ? "no --" + option.str() : text;
+  };
+  return {"--entry=" + entry.name,
+          fillSeed.getNumOccurrences() ? "--fill=" + std::to_string(fillSeed)
+                                       : "no --fill",
+          all("in", in),
+          all("set", assignments),
+          "--repeat=" + std::to_string(repeat),
+          "--warmup=" + std::to_string(warmUp)};
+}
+
 /// One entry, on ranks of its own.
 static Error runEntry(const Artefact &artefact, const Manifest &manifest,
-                      const Entry &entry, const RunOptions &options,
+                      const Entry &entry, RunOptions options,
                       const MadeUp &madeUp, Progress &progress) {
+  options.agreed = describeRun(entry);
   auto function = artefact.load(entry.name);
   if (!function)
     return function.takeError();
@@ -590,6 +610,7 @@ static Error run(Progress &progress) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   handleInterrupts("fsdp-run");
+  installOutOfMemoryHandler("fsdp-run");
   cl::HideUnrelatedOptions(category);
   setVersionPrinter("fsdp-run");
   cl::ParseCommandLineOptions(
