@@ -14,7 +14,12 @@
 //   - fails the world when that one makes no end in time, when NCCL has found
 //     an error, or when the device has;
 //   - aborts NCCL's communicators once the world has failed, which ends the
-//     kernels of NCCL that wait on the device, and with them the rank's wait.
+//     kernels of NCCL that wait on the device, and with them the rank's wait;
+//     the same for a call of NCCL in which the rank itself waits.
+//
+// It asks for events 50 times a second. If some other thread of the process is
+// recording a graph meanwhile, that must not end the recording: see
+// DeviceCuda::RelaxedCapture.
 //
 // Ranks do not compare their calls one by one, as on other communicators: that
 // would cost a round of messages each. They have compared their programs, and
@@ -29,7 +34,6 @@
 #include "Watch.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 using namespace fsdprt;
@@ -56,6 +60,17 @@ private:
     std::vector<int64_t> members;
     std::unique_ptr<NcclGroup> nccl;
   };
+  /// While it lives the rank waits for NCCL, and no longer than it may.
+  class Waiting {
+  public:
+    Waiting(CommNccl &comm, std::string what) : comm(comm) {
+      comm.setPatience(std::move(what));
+    }
+    ~Waiting() { comm.setPatience(""); }
+
+  private:
+    CommNccl &comm;
+  };
   struct UnderWay {
     Call call;
     cuda::Event event;
@@ -67,7 +82,8 @@ private:
   Status findGroup(const std::vector<int32_t> &axes, Group *&group);
   std::unique_ptr<NcclGroup> makeNcclGroup();
   Status checkWait();
-  void setPatience(std::string waitsFor);
+  void setPatience(std::string what);
+  Status waitStatus();
   void adviseOn(const Call &call, const Group &group, const void *send,
                 const void *receive);
   void registerBuffers(const Call &call, Group &group, const void *send,
@@ -90,17 +106,18 @@ private:
   const Log log;
   Watch theWatch;
 
-  std::mutex ncclMutex;                         ///< guards the groups
-  std::map<std::vector<int32_t>, Group> groups; ///< by axes
-  NcclGroup *world = nullptr;
+  /// Guards the groups. Whoever aborts does not wait for it without end.
+  std::timed_mutex ncclMutex;
+  std::unique_ptr<NcclGroup> root;
+  std::map<std::vector<int32_t>, Group> groups;       ///< by axes
   std::vector<std::unique_ptr<NcclGroup>> unfinished; ///< were not made
   bool registers = false;
-  std::string waitsFor; ///< for a report of the rank's own wait
-  Clock::time_point deadline;
   std::set<std::pair<std::string, std::string>> advised;
 
   std::mutex mutex; ///< guards what follows
   std::condition_variable changed;
+  std::string waitsFor; ///< of NCCL; "" when the rank waits for nothing
+  Clock::time_point deadline;
   std::deque<UnderWay> underWay;
   std::vector<cuda::Event> freeEvents;
   Activity hostActivity; ///< of the rank when no collective is under way
@@ -134,23 +151,27 @@ CommNccl::CommNccl(const Grid &grid, const nccl::Api &api, DeviceCuda &device,
 }
 
 CommNccl::~CommNccl() {
+  DeviceCuda::Scope scope(device);
+  if (!theWatch.failed()) {
+    // Orderly ends are meetings, at which somebody may be missing.
+    std::lock_guard<std::timed_mutex> lock(ncclMutex);
+    Waiting waiting(*this, "of the communicators' end");
+    device.dropSource();
+    for (auto &[axes, group] : groups)
+      group.nccl->close();
+    if (root)
+      root->close();
+  }
   {
     std::lock_guard<std::mutex> lock(mutex);
     stop = true;
     changed.notify_all();
   }
   watchdog.join();
-  DeviceCuda::Scope scope(device);
-  setPatience("of the communicators' end");
   if (theWatch.failed())
     abortGroups();
   device.dropSource();
   device.setSource({});
-  for (auto &[axes, group] : groups)
-    if (group.nccl.get() != world)
-      group.nccl->close();
-  if (world)
-    world->close();
   unfinished.clear();
   for (const UnderWay &collective : underWay)
     freeEvents.push_back(collective.event);
@@ -166,16 +187,30 @@ CommNccl::~CommNccl() {
 /// What the rank waits for from now on, and until when. One rank after another
 /// runs out of patience, so that the first one reports for all.
 void CommNccl::setPatience(std::string what) {
-  waitsFor = std::move(what);
   double seconds =
       theWatch.timeout() > 0 ? theWatch.timeout() + 0.1 * theWatch.rank() : 1e9;
+  std::lock_guard<std::mutex> lock(mutex);
+  waitsFor = std::move(what);
   deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                 std::chrono::duration<double>(seconds));
 }
 
+/// A failure if the rank waits for longer than it may.
+Status CommNccl::waitStatus() {
+  std::string what;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!waitsFor.empty() && Clock::now() > deadline)
+      what = waitsFor;
+  }
+  return what.empty() ? Status() : theWatch.timeoutStatus(what);
+}
+
+/// Asked by a wait that can be given up.
 Status CommNccl::checkWait() {
-  if (!theWatch.failed() && Clock::now() > deadline)
-    theWatch.abort(theWatch.timeoutStatus(waitsFor));
+  if (!theWatch.failed())
+    if (Status status = waitStatus(); status.failed())
+      theWatch.abort(status);
   return theWatch.status();
 }
 
@@ -224,18 +259,12 @@ Status CommNccl::open() {
   std::copy_n(message.data(), std::min(message.size(), sizeof(id.bytes)),
               id.bytes);
 
-  std::vector<int32_t> axes(grid.shape.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  std::lock_guard<std::mutex> lock(ncclMutex);
+  std::lock_guard<std::timed_mutex> lock(ncclMutex);
   DeviceCuda::Scope scope(device);
-  Group group = {grid.group(axes, 0), makeNcclGroup()};
-  setPatience("of NCCL's initialisation");
-  if (Status status = group.nccl->open(id, theWatch.ranks(), theWatch.rank());
-      status.failed())
-    return status;
-  world = group.nccl.get();
-  groups.insert({axes, std::move(group)});
-  return {};
+  DeviceCuda::RelaxedCapture relaxed(device.driver());
+  root = makeNcclGroup();
+  Waiting waiting(*this, "of NCCL's initialisation");
+  return root->open(id, theWatch.ranks(), theWatch.rank());
 }
 
 /// The group of this rank along `axes`. The first time, all ranks of the world
@@ -243,14 +272,22 @@ Status CommNccl::open() {
 Status CommNccl::findGroup(const std::vector<int32_t> &axes, Group *&group) {
   auto known = groups.find(axes);
   if (known == groups.end()) {
+    if (device.isCapturing())
+      return {FSDPRT_INVALID_ARGUMENT,
+              "its ranks have no communicator yet while a graph is captured, "
+              "expected an entry that has run once before"};
+    DeviceCuda::RelaxedCapture relaxed(device.driver());
+    // The splits share resources, and some of them may be at work.
+    Waiting waiting(*this, "of the making of a communicator");
+    if (Status status = device.finish([this] { return checkWait(); });
+        status.failed())
+      return status;
     Group made = {grid.group(axes, theWatch.rank()), makeNcclGroup()};
     const std::vector<int64_t> &members = made.members;
     int64_t colour = *std::min_element(members.begin(), members.end());
     int64_t key = std::find(members.begin(), members.end(), theWatch.rank()) -
                   members.begin();
-    setPatience("of the making of a communicator");
-    if (Status status = made.nccl->split(*world, colour, key);
-        status.failed()) {
+    if (Status status = made.nccl->split(*root, colour, key); status.failed()) {
       // NCCL may still be at work on it, until the world's one has ended.
       unfinished.push_back(std::move(made.nccl));
       return status;
@@ -328,7 +365,6 @@ Status CommNccl::follow(const Call &call) {
   }
   underWay.push_back({call, event, Clock::now()});
   hostActivity = {Activity::Outside, call};
-  changed.notify_all();
   return {};
 }
 
@@ -344,16 +380,18 @@ Status CommNccl::collective(const Call &call, const void *send, void *receive) {
     return {};
   NvtxRange range(call.bucket.c_str());
   DeviceCuda::Scope scope(device);
-  std::lock_guard<std::mutex> lock(ncclMutex);
+  std::lock_guard<std::timed_mutex> lock(ncclMutex);
   // The watchdog may have aborted the groups meanwhile.
   if (Status status = theWatch.status(); status.failed())
     return status;
   Group *group = nullptr;
   if (Status status = findGroup(call.axes, group); status.failed())
-    return status;
+    return status.code == FSDPRT_INVALID_ARGUMENT
+               ? Status{status.code, describe(call) + ": " + status.message}
+               : status;
   adviseOn(call, *group, send, receive);
+  Waiting waiting(*this, "of a collective's start");
   registerBuffers(call, *group, send, receive);
-  setPatience("of a collective's start");
   if (Status status = group->nccl->start(call, group->members.size(), send,
                                          receive, device.getStream());
       status.failed())
@@ -409,25 +447,34 @@ Status CommNccl::look() {
   }
   if (late)
     return theWatch.timeoutStatus("of a collective");
+  if (Status status = waitStatus(); status.failed())
+    return status;
   // The rank may be at work with NCCL; another time then.
-  std::unique_lock<std::mutex> lock(ncclMutex, std::try_to_lock);
-  if (lock.owns_lock())
-    for (auto &[axes, group] : groups)
-      if (Status status = group.nccl->asyncStatus(); status.failed())
-        return {status.code, where + status.message};
-  return {};
+  std::unique_lock<std::timed_mutex> lock(ncclMutex, std::try_to_lock);
+  if (!lock.owns_lock())
+    return {};
+  Status status = root ? root->asyncStatus() : Status();
+  for (auto &[axes, group] : groups)
+    if (!status.failed())
+      status = group.nccl->asyncStatus();
+  return status.failed() ? Status{status.code, where + status.message} : status;
 }
 
+/// A rank that is in a call of NCCL will soon be back, or else waits there, and
+/// is only back after the abort. Then it changes nothing here meanwhile.
 void CommNccl::abortGroups() {
-  std::lock_guard<std::mutex> lock(ncclMutex);
+  std::unique_lock<std::timed_mutex> lock(ncclMutex, std::chrono::seconds(1));
   for (auto &[axes, group] : groups)
     group.nccl->abort();
+  if (root)
+    root->abort();
   for (auto &group : unfinished)
     group->abort();
 }
 
 void CommNccl::body() {
   DeviceCuda::Scope scope(device);
+  DeviceCuda::RelaxedCapture relaxed(device.driver());
   std::unique_lock<std::mutex> lock(mutex);
   while (!stop) {
     lock.unlock();

@@ -30,7 +30,7 @@ using Event = struct EventHandle *;
 using MemoryPool = struct MemoryPoolHandle *;
 using Library = struct LibraryHandle *;
 using Kernel = struct KernelHandle *;
-using Function = struct FunctionHandle *; ///< a Kernel may stand for one
+using Function = struct FunctionHandle *;
 
 struct LaunchConfig {
   unsigned gridX, gridY, gridZ;
@@ -41,6 +41,21 @@ struct LaunchConfig {
   unsigned attributeCount;
 };
 
+struct MemoryLocation {
+  int type;
+  int id;
+};
+
+struct PoolProperties {
+  int allocation;
+  int handles;
+  MemoryLocation location;
+  void *security;
+  size_t maxBytes;
+  unsigned short usage;
+  unsigned char reserved[54];
+};
+
 enum : Result {
   success = 0,
   errorInvalidValue = 1,
@@ -48,6 +63,7 @@ enum : Result {
   errorNoBinaryForGpu = 209,
   errorNotFound = 500,
   errorNotReady = 600,
+  errorCaptureUnsupported = 900,
 };
 
 constexpr unsigned streamNonBlocking = 1;
@@ -56,6 +72,9 @@ constexpr int attributeCapabilityMajor = 75;
 constexpr int attributeCapabilityMinor = 76;
 constexpr int attributeMemoryPools = 115;
 constexpr int poolReleaseThreshold = 4;
+constexpr int allocationPinned = 1;   ///< what pools are made of
+constexpr int locationDevice = 1;     ///< in the memory of device `id`
+constexpr int captureModeRelaxed = 2; ///< of a thread, see RelaxedCapture
 constexpr int jitErrorLog = 5;
 constexpr int jitErrorLogBytes = 6;
 

@@ -12,7 +12,7 @@
 //
 // A module is loaded when its first kernel is launched, once per device. After
 // that a launch asks the driver for nothing and allocates nothing: it can be
-// captured in a graph.
+// captured in a graph. The launch that loads cannot, and says so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,11 +74,13 @@ Status DeviceCuda::open(int64_t ordinal) {
   if (ownsStream)
     TRY(cuStreamCreate, &stream, cuda::streamNonBlocking);
   TRY(cuEventCreate, &done, cuda::eventDisableTiming);
-  // Memory that has been freed stays with the process: a step allocates what
-  // the one before did.
-  cuda::MemoryPool pool = nullptr;
+  // Memory that has been freed stays with the pool: a step allocates what the
+  // one before did. The process' default pool is left as others want it.
+  cuda::PoolProperties properties = {};
+  properties.allocation = cuda::allocationPinned;
+  properties.location = {cuda::locationDevice, number};
   uint64_t everything = UINT64_MAX;
-  TRY(cuDeviceGetDefaultMemPool, &pool, number);
+  TRY(cuMemPoolCreate, &pool, &properties);
   TRY(cuMemPoolSetAttribute, pool, cuda::poolReleaseThreshold, &everything);
   return {};
 }
@@ -88,10 +90,13 @@ DeviceCuda::~DeviceCuda() {
     return;
   {
     Scope scope(*this);
-    for (auto &[image, library] : libraries)
-      api->cuLibraryUnload(library);
+    for (auto &[bytes, image] : images)
+      api->cuLibraryUnload(image->library);
     if (done)
       api->cuEventDestroy(done);
+    // What a caller's stream has still to free goes with the pool then.
+    if (pool)
+      api->cuMemPoolDestroy(pool);
     if (stream && ownsStream)
       api->cuStreamDestroy(stream);
   }
@@ -123,17 +128,32 @@ void DeviceCuda::dropSource() {
   }
 }
 
-void *DeviceCuda::takeBlock(int64_t bytes) {
+Status DeviceCuda::takeBlock(int64_t bytes, void *&data) {
   bytes = (bytes + blockUnit - 1) / blockUnit * blockUnit;
-  for (auto &[data, block] : blocks)
+  for (auto &[address, block] : blocks)
     if (!block.used && block.bytes == bytes) {
       block.used = true;
-      return data;
+      data = address;
+      return {};
     }
-  void *data = source.take(bytes);
+  RelaxedCapture relaxed(*api);
+  data = source.take(bytes);
+  if (!data && !blocks.empty()) {
+    if (Status status = dropUnused(); status.failed())
+      return status;
+    data = source.take(bytes);
+  }
   if (data)
     blocks.insert({data, {bytes, true}});
-  return data;
+  return {};
+}
+
+/// Gives blocks that nobody uses back, once no work uses them.
+Status DeviceCuda::dropUnused() {
+  if (Status status = finish([] { return Status(); }); status.failed())
+    return status;
+  dropSource();
+  return {};
 }
 
 void *DeviceCuda::blockOf(const void *data, int64_t &bytes) const {
@@ -150,25 +170,25 @@ void *DeviceCuda::blockOf(const void *data, int64_t &bytes) const {
 Status DeviceCuda::allocate(int64_t bytes, void *&data) {
   Scope scope(*this);
   if (source.take && bytes >= leastBlock && !isCapturing()) {
-    if ((data = takeBlock(bytes)))
-      return {};
-    log(name + ": no memory from the communication library for " +
-        std::to_string(bytes) + " bytes, buffers will be copied");
-    Source gone;
-    std::swap(source.take, gone.take);
+    if (Status status = takeBlock(bytes, data); status.failed() || data)
+      return status;
+    // There may be some another time, when other buffers are gone.
+    if (!saidNoBlock)
+      log(name + ": no memory from the communication library for " +
+          std::to_string(bytes) + " bytes, this buffer will be copied");
+    saidNoBlock = true;
   }
   cuda::Address address = 0;
   size_t size = bytes > 0 ? bytes : 1;
-  cuda::Result result = api->cuMemAllocAsync(&address, size, stream);
+  cuda::Result result =
+      api->cuMemAllocFromPoolAsync(&address, size, pool, stream);
   if (result == cuda::errorOutOfMemory && !blocks.empty() && !isCapturing()) {
-    // Blocks that nobody uses can be given back, once no work uses them.
-    if (Status status = finish([] { return Status(); }); status.failed())
+    if (Status status = dropUnused(); status.failed())
       return status;
-    dropSource();
-    result = api->cuMemAllocAsync(&address, size, stream);
+    result = api->cuMemAllocFromPoolAsync(&address, size, pool, stream);
   }
   if (result)
-    return failure("cuMemAllocAsync", result);
+    return failure("cuMemAllocFromPoolAsync", result);
   data = reinterpret_cast<void *>(address);
   return {};
 }
@@ -233,63 +253,79 @@ bool DeviceCuda::isCapturing() const {
          status != 0;
 }
 
-Status DeviceCuda::findKernel(const Launch &launch, cuda::Kernel &kernel) {
-  auto known = kernels.find({launch.image, launch.kernel});
-  if (known != kernels.end()) {
-    kernel = known->second;
+Status DeviceCuda::findKernel(const Launch &launch, cuda::Function &function) {
+  auto known = functions.find({launch.image, launch.kernel});
+  if (known != functions.end()) {
+    function = known->second;
     return {};
   }
   const std::string what = "kernel '" + launch.kernel + "': ";
-  cuda::Library &library = libraries[launch.image];
-  if (!library) {
-    // What the driver's compiler has to say about PTX.
-    char text[2048] = "";
-    int options[] = {cuda::jitErrorLog, cuda::jitErrorLogBytes};
-    void *values[] = {text, reinterpret_cast<void *>(sizeof(text))};
-    if (cuda::Result result = api->cuLibraryLoadData(
-            &library, launch.image, options, values, 2, nullptr, nullptr, 0)) {
-      libraries.erase(launch.image);
-      Status status = failure("cuLibraryLoadData", result);
-      if (result == cuda::errorNoBinaryForGpu)
-        status.message += "; the artefact was compiled for other chips";
-      if (*text)
-        status.message += "; " + std::string(text);
-      status.message = what + status.message;
-      return status;
-    }
-  }
-  if (cuda::Result result =
-          api->cuLibraryGetKernel(&kernel, library, launch.kernel.c_str())) {
-    Status status = failure("cuLibraryGetKernel", result);
+  if (isCapturing())
+    return {FSDPRT_INVALID_ARGUMENT,
+            what + "not loaded yet while a graph is captured, expected an "
+                   "entry that has run once before"};
+  RelaxedCapture relaxed(*api);
+  if (Status status = loadKernel(launch, function); status.failed()) {
     status.message = what + status.message;
     return status;
   }
-  // The driver copies as many bytes as the kernel declares, whatever there is.
-  if (api->cuKernelGetParamInfo) {
-    const int64_t expected[] = {launch.addressBytes, sizeof(void *)};
-    for (size_t i = 0; i < 2; ++i) {
-      size_t offset = 0, size = 0;
-      cuda::Result result =
-          api->cuKernelGetParamInfo(kernel, i, &offset, &size);
-      // Of some images the driver cannot tell.
-      if (result && result != cuda::errorInvalidValue)
-        break;
-      if (result || static_cast<int64_t>(size) != expected[i])
-        return {FSDPRT_INVALID_ARGUMENT,
-                "launch of " + what + "parameter " + std::to_string(i) +
-                    (result ? " is missing"
-                            : " has " + std::to_string(size) + " bytes") +
-                    ", expected " + std::to_string(expected[i]) + " bytes"};
+  functions.insert({{launch.image, launch.kernel}, function});
+  return {};
+}
+
+Status DeviceCuda::loadKernel(const Launch &launch, cuda::Function &function) {
+  std::unique_ptr<Image> &image = images[launch.image];
+  const bool isNew = !image;
+  if (isNew)
+    image = std::make_unique<Image>();
+  // Whichever of the calls it is that compiles.
+  auto loadFailure = [&](const char *call, cuda::Result result) {
+    Status status = failure(call, result);
+    if (result == cuda::errorNoBinaryForGpu)
+      status.message += "; the artefact was compiled for other chips";
+    if (*image->log)
+      status.message += "; " + std::string(image->log);
+    return status;
+  };
+  if (isNew)
+    if (cuda::Result result = api->cuLibraryLoadData(
+            &image->library, launch.image, image->options, image->values, 2,
+            nullptr, nullptr, 0)) {
+      Status status = loadFailure("cuLibraryLoadData", result);
+      images.erase(launch.image);
+      return status;
     }
+  cuda::Kernel kernel = nullptr;
+  if (cuda::Result result = api->cuLibraryGetKernel(&kernel, image->library,
+                                                    launch.kernel.c_str()))
+    return loadFailure("cuLibraryGetKernel", result);
+  // Loads what the driver has been too lazy for, so that no launch has to.
+  if (cuda::Result result = api->cuKernelGetFunction(&function, kernel))
+    return loadFailure("cuKernelGetFunction", result);
+  // The driver copies as many bytes as the kernel declares, whatever there is.
+  if (!api->cuKernelGetParamInfo)
+    return {};
+  const int64_t expected[] = {launch.addressBytes, sizeof(void *)};
+  for (size_t i = 0; i < 2; ++i) {
+    size_t offset = 0, size = 0;
+    cuda::Result result = api->cuKernelGetParamInfo(kernel, i, &offset, &size);
+    // Of some images the driver cannot tell.
+    if (result && result != cuda::errorInvalidValue)
+      break;
+    if (result || static_cast<int64_t>(size) != expected[i])
+      return {FSDPRT_INVALID_ARGUMENT,
+              "parameter " + std::to_string(i) +
+                  (result ? " is missing"
+                          : " has " + std::to_string(size) + " bytes") +
+                  ", expected " + std::to_string(expected[i]) + " bytes"};
   }
-  kernels.insert({{launch.image, launch.kernel}, kernel});
   return {};
 }
 
 Status DeviceCuda::launch(const Launch &launch) {
   Scope scope(*this);
-  cuda::Kernel kernel = nullptr;
-  if (Status status = findKernel(launch, kernel); status.failed())
+  cuda::Function function = nullptr;
+  if (Status status = findKernel(launch, function); status.failed())
     return status;
   cuda::LaunchConfig config = {};
   config.gridX = static_cast<unsigned>(launch.blocksX);
@@ -300,9 +336,8 @@ Status DeviceCuda::launch(const Launch &launch) {
   config.stream = stream;
   void *bucket = launch.bucket;
   void *parameters[] = {const_cast<void *>(launch.addresses), &bucket};
-  if (cuda::Result result = api->cuLaunchKernelEx(
-          &config, reinterpret_cast<cuda::Function>(kernel), parameters,
-          nullptr)) {
+  if (cuda::Result result =
+          api->cuLaunchKernelEx(&config, function, parameters, nullptr)) {
     Status status = failure("cuLaunchKernelEx", result);
     status.message =
         "launch of kernel '" + launch.kernel + "': " + status.message;
@@ -317,6 +352,7 @@ Status DeviceCuda::finish(const std::function<Status()> &check) {
   // Whoever records a graph asks for nothing to be done now.
   if (isCapturing())
     return {};
+  RelaxedCapture relaxed(*api); // of others
   TRY(cuEventRecord, done, stream);
   const Clock::time_point begin = Clock::now();
   while (true) {

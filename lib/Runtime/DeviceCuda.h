@@ -39,9 +39,29 @@ public:
     const cuda::Api &api;
   };
 
+  /// Lets this thread ask the driver for things that have nothing to do with
+  /// any stream (events, modules, memory) while another thread, or the caller
+  /// on this one, records a graph. In the mode that threads start with, such a
+  /// call fails and breaks a recording in the global mode, which is the usual
+  /// one.
+  class RelaxedCapture {
+  public:
+    explicit RelaxedCapture(const cuda::Api &api) : api(api) {
+      api.cuThreadExchangeStreamCaptureMode(&mode);
+    }
+    ~RelaxedCapture() { api.cuThreadExchangeStreamCaptureMode(&mode); }
+    RelaxedCapture(const RelaxedCapture &) = delete;
+    RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+  private:
+    const cuda::Api &api;
+    int mode = cuda::captureModeRelaxed;
+  };
+
   /// Where large buffers come from instead of the driver: from a library that
   /// can send them without a copy. They are kept when they are freed, for the
-  /// next one of their size. `take` returns null when it cannot.
+  /// next one of their size. `take` returns null when it cannot: then blocks
+  /// that are free are given back, and it is asked again.
   struct Source {
     std::function<void *(int64_t bytes)> take;
     std::function<void(void *data)> give;
@@ -81,12 +101,23 @@ private:
       : api(&api), log(std::move(log)), ownsStream(!stream), stream(stream) {}
   Status open(int64_t ordinal);
   Status failure(const char *call, cuda::Result result) const;
-  Status findKernel(const Launch &launch, cuda::Kernel &kernel);
-  void *takeBlock(int64_t bytes);
+  Status findKernel(const Launch &launch, cuda::Function &function);
+  Status loadKernel(const Launch &launch, cuda::Function &function);
+  Status takeBlock(int64_t bytes, void *&data);
+  Status dropUnused();
 
   struct Block {
     int64_t bytes;
     bool used;
+  };
+
+  /// A module. The driver may compile it as late as when its first kernel is
+  /// asked for, and writes what it has to say into the log even then.
+  struct Image {
+    cuda::Library library = nullptr;
+    char log[2048] = "";
+    int options[2] = {cuda::jitErrorLog, cuda::jitErrorLogBytes};
+    void *values[2] = {log, reinterpret_cast<void *>(sizeof(log))};
   };
 
   const cuda::Api *const api;
@@ -96,10 +127,13 @@ private:
   cuda::Context context = nullptr;
   const bool ownsStream;
   cuda::Stream stream;
-  cuda::Event done = nullptr;                                ///< for finish
-  std::unordered_map<const void *, cuda::Library> libraries; ///< by image
-  std::map<std::pair<const void *, std::string>, cuda::Kernel> kernels;
+  cuda::MemoryPool pool = nullptr;
+  cuda::Event done = nullptr; ///< for finish
+  /// By their bytes. An image does not move, the driver knows where it is.
+  std::unordered_map<const void *, std::unique_ptr<Image>> images;
+  std::map<std::pair<const void *, std::string>, cuda::Function> functions;
   Source source;
+  bool saidNoBlock = false;
   std::map<void *, Block> blocks; ///< of the source
 };
 

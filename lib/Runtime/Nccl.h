@@ -48,12 +48,12 @@ struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
   unsigned version = leastVersion;
-  int blocking = 0; ///< calls return at once; their end is asked for
+  int blocking = 0; ///< 0: calls return at once, their end is asked for
   int cgaClusterSize = INT_MIN;
   int minCTAs = INT_MIN;
   int maxCTAs = INT_MIN;
   const char *netName = nullptr;
-  int splitShare = INT_MIN;
+  int splitShare = INT_MIN; ///< 1: its splits have no resources of their own
 };
 
 /// The functions of the library, by name.

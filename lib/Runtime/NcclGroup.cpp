@@ -10,12 +10,14 @@
 
 #include <cstring>
 #include <thread>
+#include <utility>
 
 using namespace fsdprt;
 
 Status NcclGroup::failure(const std::string &call, nccl::Result result) {
   std::string text = call + ": " + api.ncclGetErrorString(result);
-  if (const char *last = comm ? api.ncclGetLastError(comm) : nullptr;
+  nccl::Comm asked = comm;
+  if (const char *last = asked ? api.ncclGetLastError(asked) : nullptr;
       last && *last)
     text += " (" + std::string(last) + ")";
   return {FSDPRT_DEVICE_ERROR, text};
@@ -23,6 +25,8 @@ Status NcclGroup::failure(const std::string &call, nccl::Result result) {
 
 /// The end of a call that returned `result`.
 Status NcclGroup::settle(const std::string &call, nccl::Result result) {
+  if (Status status = check(); status.failed() && !comm)
+    return status; // it was aborted, and why is known better
   for (int polls = 0; result == nccl::inProgress; ++polls) {
     if (Status status = check(); status.failed())
       return status;
@@ -38,20 +42,25 @@ Status NcclGroup::settle(const std::string &call, nccl::Result result) {
 
 Status NcclGroup::open(const nccl::UniqueId &id, int64_t ranks, int64_t rank) {
   nccl::Config config;
-  return settle("ncclCommInitRankConfig",
-                api.ncclCommInitRankConfig(&comm, static_cast<int>(ranks), id,
-                                           static_cast<int>(rank), &config));
+  config.splitShare = 1;
+  nccl::Comm made = nullptr;
+  nccl::Result result = api.ncclCommInitRankConfig(
+      &made, static_cast<int>(ranks), id, static_cast<int>(rank), &config);
+  comm = made;
+  return settle("ncclCommInitRankConfig", result);
 }
 
 Status NcclGroup::split(NcclGroup &parent, int64_t colour, int64_t key) {
   nccl::Config config;
+  config.blocking = 1;
   nccl::Result result =
       api.ncclCommSplit(parent.comm, static_cast<int>(colour),
-                        static_cast<int>(key), &comm, &config);
-  // The parent is at work too, and the child is there only when it is not.
+                        static_cast<int>(key), &splitInto, &config);
+  // The parent is at work, and the child is there only when it is not.
   if (Status status = parent.settle("ncclCommSplit", result); status.failed())
     return status;
-  if (!comm)
+  comm = splitInto;
+  if (!splitInto)
     return failure("ncclCommSplit", nccl::success);
   if (api.ncclCommGetAsyncError(comm, &result) != nccl::success)
     return failure("ncclCommSplit", result);
@@ -106,6 +115,8 @@ Status NcclGroup::findOp(const Call &call, int64_t members, nccl::RedOp &op) {
 
 Status NcclGroup::start(const Call &call, int64_t members, const void *send,
                         void *receive, cuda::Stream stream) {
+  if (Status status = check(); status.failed())
+    return status;
   const nccl::DataType dtype = dataTypeOf(call.dtype);
   const size_t count = call.count;
   nccl::RedOp op = nccl::sum;
@@ -147,8 +158,10 @@ void NcclGroup::forgetBlock(void *data) {
   auto block = blocks.find(data);
   if (block == blocks.end())
     return;
-  (void)settle("ncclCommDeregister",
-               api.ncclCommDeregister(comm, block->second));
+  // With a communicator that was aborted all of its registrations are gone.
+  if (nccl::Comm of = comm)
+    (void)settle("ncclCommDeregister",
+                 api.ncclCommDeregister(of, block->second));
   blocks.erase(block);
 }
 
@@ -157,9 +170,10 @@ void NcclGroup::forgetBlock(void *data) {
 //===----------------------------------------------------------------------===//
 
 Status NcclGroup::asyncStatus() {
+  nccl::Comm of = comm;
   nccl::Result result = nccl::success;
-  nccl::Result asked = comm ? api.ncclCommGetAsyncError(comm, &result)
-                            : nccl::Result(nccl::success);
+  nccl::Result asked =
+      of ? api.ncclCommGetAsyncError(of, &result) : nccl::Result(nccl::success);
   if (asked != nccl::success)
     return failure("ncclCommGetAsyncError", asked);
   if (result == nccl::success || result == nccl::inProgress)
@@ -178,14 +192,16 @@ void NcclGroup::close() {
   // Destroying one that does not come to its end would wait for ever.
   if (settle("ncclCommFinalize", api.ncclCommFinalize(comm)).failed())
     return abort();
-  api.ncclCommDestroy(comm);
-  comm = nullptr;
+  if (nccl::Comm over = comm.exchange(nullptr))
+    api.ncclCommDestroy(over);
+  splitInto = nullptr;
 }
 
 void NcclGroup::abort() {
-  if (comm)
-    api.ncclCommAbort(comm);
-  comm = nullptr;
-  ops.clear();
-  blocks.clear();
+  nccl::Comm over = comm.exchange(nullptr);
+  // A split that nobody waited for may be there nevertheless.
+  if (nccl::Comm late = std::exchange(splitInto, nullptr); !over)
+    over = late;
+  if (over)
+    api.ncclCommAbort(over);
 }

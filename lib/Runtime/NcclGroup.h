@@ -7,8 +7,16 @@
 //===----------------------------------------------------------------------===//
 //
 // The NCCL communicator of a group of ranks with what belongs to it: operators
-// with a multiplier, registered buffers. Non-blocking: a call that has not
-// finished says so, and is waited for with a way out.
+// with a multiplier, registered buffers. There are two kinds.
+//
+//   root     made from an id. Non-blocking: ranks that do not come are waited
+//            for with a way out. It does no collectives: in recent versions of
+//            NCCL each one of a non-blocking communicator starts a thread, and
+//            its end must be polled for.
+//   split    of the root, which is never busy, so that NCCL may split it at any
+//            time; shares the root's resources. Blocking: a collective is in
+//            the stream when the call returns. The way out of a call that does
+//            not return is abort, from another thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +26,7 @@
 #include "Communicator.h"
 #include "Nccl.h"
 
+#include <atomic>
 #include <functional>
 #include <map>
 
@@ -25,7 +34,8 @@ namespace fsdprt {
 
 class NcclGroup {
 public:
-  /// Asked while a call is under way; a failure is a reason to wait no longer.
+  /// Asked while a call of the root is under way; a failure is a reason to wait
+  /// no longer.
   using Check = std::function<Status()>;
 
   NcclGroup(const nccl::Api &api, Check check)
@@ -34,11 +44,12 @@ public:
   /// Aborts if the group was not closed.
   ~NcclGroup() { abort(); }
 
-  /// Collective over `ranks` ranks, of which this is number `rank`.
+  /// Makes a root. Collective over `ranks` ranks, of which this is number
+  /// `rank`.
   Status open(const nccl::UniqueId &id, int64_t ranks, int64_t rank);
 
-  /// Collective over the ranks of `parent`: those with the same colour make a
-  /// group, in the order of their keys.
+  /// Makes a split. Collective over the ranks of `parent`, a root: those with
+  /// the same colour make a group, in the order of their keys.
   Status split(NcclGroup &parent, int64_t colour, int64_t key);
 
   /// Gives the collective to the stream. The buffers are on the device.
@@ -55,7 +66,8 @@ public:
   /// Orderly end, when no collective is under way.
   void close();
 
-  /// The end, whatever is under way.
+  /// The end, whatever is under way: a call on another thread returns with an
+  /// error then.
   void abort();
 
 private:
@@ -65,7 +77,8 @@ private:
 
   const nccl::Api &api;
   const Check check;
-  nccl::Comm comm = nullptr;
+  std::atomic<nccl::Comm> comm{nullptr}; ///< null from its end on
+  nccl::Comm splitInto = nullptr; ///< written by NCCL, while the root splits
   std::map<std::pair<int32_t, double>, nccl::RedOp> ops; ///< dtype, multiplier
   std::map<void *, void *> blocks;                       ///< data to handle
 };

@@ -170,7 +170,7 @@ TEST(CudaDevice, OutOfMemoryIsSaid) {
   LocalWorld world;
   void *data = nullptr;
   ASSERT_EQ(fsdprtAlloc(world.context(), 100, &data), FSDPRT_SUCCESS);
-  fakes().fail("cuMemAllocAsync", 1, errorOutOfMemory);
+  fakes().fail("cuMemAllocFromPoolAsync", 1, errorOutOfMemory);
   EXPECT_EQ(fsdprtAlloc(world.context(), 5000, &data), FSDPRT_OUT_OF_MEMORY);
   EXPECT_EQ(world.message(),
             "out of memory: no 5000 bytes beside 100 allocated bytes");
@@ -186,7 +186,7 @@ TEST(CudaDevice, UnknownKernel) {
 TEST(CudaDevice, KernelWithOtherParameters) {
   LocalWorld world;
   EXPECT_EQ(launch(world.context(), "broken"), FSDPRT_INVALID_ARGUMENT);
-  EXPECT_EQ(world.message(), "launch of kernel 'broken': parameter 0 has 24 "
+  EXPECT_EQ(world.message(), "kernel 'broken': parameter 0 has 24 "
                              "bytes, expected 16 bytes");
 }
 
@@ -200,7 +200,7 @@ TEST(CudaDevice, PtxSaysWhatItsParametersAre) {
       << world.message();
   EXPECT_EQ(launch(world.context(), "one", nullptr, nullptr, nullptr, ptx),
             FSDPRT_INVALID_ARGUMENT);
-  EXPECT_EQ(world.message(), "launch of kernel 'one': parameter 1 is missing, "
+  EXPECT_EQ(world.message(), "kernel 'one': parameter 1 is missing, "
                              "expected 8 bytes");
 }
 
@@ -212,6 +212,50 @@ TEST(CudaDevice, ArtefactForOtherChips) {
             "kernel 'add': device 0 (Fake GPU, sm_90): cuLibraryLoadData: "
             "CUDA_ERROR_NO_BINARY_FOR_GPU; the artefact was compiled for other "
             "chips");
+}
+
+// A driver that loads lazily compiles late, and then says what went wrong.
+TEST(CudaDevice, CompilationThatFailsLateIsExplained) {
+  LocalWorld world;
+  fakes().fail("cuKernelGetFunction", 1, errorNoBinaryForGpu);
+  EXPECT_EQ(launch(world.context(), "add"), FSDPRT_DEVICE_ERROR);
+  EXPECT_EQ(world.message(),
+            "kernel 'add': device 0 (Fake GPU, sm_90): cuKernelGetFunction: "
+            "CUDA_ERROR_NO_BINARY_FOR_GPU; the artefact was compiled for other "
+            "chips; fatal: the fake compiles no add");
+}
+
+TEST(CudaDevice, KernelIsLoadedBeforeItIsCaptured) {
+  LocalWorld world;
+  fakes().setCapturing(true);
+  EXPECT_EQ(launch(world.context(), "add"), FSDPRT_INVALID_ARGUMENT);
+  EXPECT_EQ(world.message(),
+            "kernel 'add': not loaded yet while a graph is captured, expected "
+            "an entry that has run once before");
+  EXPECT_EQ(fakes().calls("cuLibraryLoadData"), 0);
+  fakes().setCapturing(false);
+}
+
+// Another thread records a graph in the usual mode, in which whatever this one
+// asks of the driver may break the recording.
+TEST(CudaDevice, RecordingOfSomebodyElseGoesOn) {
+  LocalWorld world;
+  fakes().setForeignCapture(true);
+  float *data = upload(world.context(), {1, 2, 3, 4});
+  EXPECT_EQ(launch(world.context(), "add", data, data, data), FSDPRT_SUCCESS)
+      << world.message();
+  EXPECT_EQ(download(world.context(), data, 4),
+            (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(fsdprtFree(world.context(), data), FSDPRT_SUCCESS);
+  EXPECT_EQ(fakes().brokeCapture(), "");
+}
+
+// What is freed is kept, in a pool that nobody else has to do with.
+TEST(CudaDevice, MemoryIsOfAPoolOfItsOwn) {
+  LocalWorld world;
+  EXPECT_NE(fakes().alive().find("1 pools"), std::string::npos);
+  upload(world.context(), {1});
+  EXPECT_EQ(fakes().calls("cuMemAllocFromPoolAsync"), 1);
 }
 
 TEST(CudaDevice, LaunchThatFails) {

@@ -68,6 +68,21 @@ namespace fsdprt::cuda {
 
 #define SAME_FIELD(ours, theirs)                                               \
   static_assert(                                                               \
+      offsetof(PoolProperties, ours) == offsetof(::CUmemPoolProps, theirs) &&  \
+          sizeof(PoolProperties::ours) == sizeof(::CUmemPoolProps::theirs),    \
+      #ours)
+SAME_FIELD(allocation, allocType);
+SAME_FIELD(handles, handleTypes);
+SAME_FIELD(location, location);
+SAME_FIELD(security, win32SecurityAttributes);
+SAME_FIELD(maxBytes, maxSize);
+SAME_FIELD(usage, usage);
+SAME_FIELD(reserved, reserved);
+#undef SAME_FIELD
+static_assert(sizeof(PoolProperties) == sizeof(::CUmemPoolProps));
+
+#define SAME_FIELD(ours, theirs)                                               \
+  static_assert(                                                               \
       offsetof(LaunchConfig, ours) == offsetof(::CUlaunchConfig, theirs) &&    \
           sizeof(LaunchConfig::ours) == sizeof(::CUlaunchConfig::theirs),      \
       #ours)
@@ -90,6 +105,7 @@ SAME_NUMBER(errorOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
 SAME_NUMBER(errorNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
 SAME_NUMBER(errorNotFound, CUDA_ERROR_NOT_FOUND);
 SAME_NUMBER(errorNotReady, CUDA_ERROR_NOT_READY);
+SAME_NUMBER(errorCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 SAME_NUMBER(streamNonBlocking, CU_STREAM_NON_BLOCKING);
 SAME_NUMBER(eventDisableTiming, CU_EVENT_DISABLE_TIMING);
 SAME_NUMBER(attributeCapabilityMajor,
@@ -98,6 +114,9 @@ SAME_NUMBER(attributeCapabilityMinor,
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 SAME_NUMBER(attributeMemoryPools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 SAME_NUMBER(poolReleaseThreshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+SAME_NUMBER(allocationPinned, CU_MEM_ALLOCATION_TYPE_PINNED);
+SAME_NUMBER(locationDevice, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME_NUMBER(captureModeRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
 SAME_NUMBER(jitErrorLog, CU_JIT_ERROR_LOG_BUFFER);
 SAME_NUMBER(jitErrorLogBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 } // namespace fsdprt::cuda

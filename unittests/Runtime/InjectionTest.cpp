@@ -102,7 +102,8 @@ TEST_P(Injection, IsSaidAndLeavesNothing) {
 INSTANTIATE_TEST_SUITE_P(
     Driver, Injection,
     testing::Values(
-        Fault{"cuMemAllocAsync", 700, "cuMemAllocAsync: error 700"},
+        Fault{"cuMemAllocFromPoolAsync", 700,
+              "cuMemAllocFromPoolAsync: error 700"},
         Fault{"cuMemcpyHtoDAsync_v2", 700, "cuMemcpyHtoDAsync: error 700"},
         Fault{"cuMemcpyDtoDAsync_v2", 700, "cuMemcpyDtoDAsync: error 700"},
         Fault{"cuMemcpyDtoHAsync_v2", 700, "cuMemcpyDtoHAsync: error 700"},
@@ -112,6 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
               "other chips"},
         Fault{"cuLibraryGetKernel", 500,
               "cuLibraryGetKernel: CUDA_ERROR_NOT_FOUND"},
+        Fault{"cuKernelGetFunction", 999, "cuKernelGetFunction: error 999"},
         Fault{"cuLaunchKernelEx", 701, "cuLaunchKernelEx: error 701"},
         Fault{"cuEventCreate", 999, "cuEventCreate: error 999"},
         Fault{"cuEventRecord", 999, "cuEventRecord: error 999"},

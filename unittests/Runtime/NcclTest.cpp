@@ -134,10 +134,42 @@ TEST(Nccl, OrderlyEndDestroysWhatWasMade) {
                            FSDPRT_PREMUL, 0.5, 0, data, data);
   });
   world.destroy();
-  // The world's communicator and the group's, on each rank.
+  // The root and the group's communicator, on each rank.
   EXPECT_EQ(fakes().calls("ncclCommFinalize"), 8);
   EXPECT_EQ(fakes().calls("ncclCommDestroy"), 8);
   EXPECT_EQ(fakes().calls("ncclCommAbort"), 0);
+}
+
+// A collective of a non-blocking communicator costs a thread and a poll.
+TEST(Nccl, CollectivesAreGivenToTheStreamByTheCall) {
+  FakeWorld world({2});
+  world.expectStart();
+  world.expectSuccess([](fsdprtContext *context, int64_t) {
+    float *data = upload(context, {1, 2, 3, 4});
+    for (int repeat = 0; repeat < 100; ++repeat)
+      if (fsdprtStatus status =
+              fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 4, FSDPRT_PREMUL,
+                              0.5, 0, data, data))
+        return status;
+    return good;
+  });
+  EXPECT_EQ(fakes().calls("thread of a collective"), 0);
+}
+
+// NCCL: no collective may be under way on a communicator that is split, nor, as
+// the fake has it, on one that shares its resources.
+TEST(Nccl, GroupsAreMadeWhenNothingIsUnderWay) {
+  FakeWorld world({2, 2});
+  world.expectStart();
+  world.expectSuccess([](fsdprtContext *context, int64_t) {
+    float *data = upload(context, std::vector<float>(16));
+    for (std::vector<int32_t> axes : {std::vector<int32_t>{0, 1}, {0}, {1}})
+      if (fsdprtStatus status =
+              fsdprtAllReduce(context, "b", axesCode(axes), FSDPRT_F32, 4,
+                              FSDPRT_SUM, 0, 0, data, data))
+        return status;
+    return good;
+  });
 }
 
 TEST(Nccl, ProfilerSeesBuckets) {
@@ -244,8 +276,8 @@ TEST(NcclMemory, LargeBuffersAreRegisteredAndKept) {
   FakeWorld world({2});
   world.expectStart();
   world.expectSuccess(largeStep);
-  EXPECT_EQ(fakes().alive(), "2 blocks, 2 communicators, 2 contexts, 4 events, "
-                             "2 registrations, 2 streams");
+  EXPECT_EQ(fakes().alive(), "2 blocks, 4 communicators, 2 contexts, 4 events, "
+                             "2 pools, 2 registrations, 2 streams");
   world.expectSuccess(largeStep);
   EXPECT_EQ(fakes().alive().substr(0, 8), "2 blocks");
   EXPECT_EQ(linesWith(world.record(0), "alloc"), "");
@@ -258,8 +290,30 @@ TEST(NcclMemory, WithoutItTheDriverAllocates) {
   world.expectSuccess(largeStep);
   ASSERT_EQ(world.log().size(), 1u);
   EXPECT_NE(world.log()[0].find("no memory from the communication library for "
-                                "4194304 bytes, buffers will be copied"),
+                                "4194304 bytes, this buffer will be copied"),
             std::string::npos);
+}
+
+// A large block that is free, but of another size, makes room; and where there
+// is no room once, there may be some the next time.
+TEST(NcclMemory, BlocksAreAskedForAgain) {
+  FakeWorld world({1});
+  world.expectStart();
+  void *data = nullptr;
+  ASSERT_EQ(fsdprtAlloc(world[0], 8 << 20, &data), good);
+  ASSERT_EQ(fsdprtFree(world[0], data), good);
+  fakes().fail("ncclMemAlloc", 1, 1);
+  ASSERT_EQ(fsdprtAlloc(world[0], 16 << 20, &data), good) << world.message(0);
+  EXPECT_EQ(fakes().alive().substr(0, 9), "1 blocks,");
+  EXPECT_EQ(linesWith(world.record(0), "alloc"), "");
+  EXPECT_TRUE(world.log().empty());
+  fakes().fail("ncclMemAlloc", 1, 1);
+  void *copied = nullptr, *registered = nullptr;
+  ASSERT_EQ(fsdprtAlloc(world[0], 4 << 20, &copied), good);
+  ASSERT_EQ(fsdprtAlloc(world[0], 6 << 20, &registered), good);
+  // The failure came while the 16 MiB were in use: nothing could make room.
+  EXPECT_EQ(fakes().calls("ncclMemAlloc"), 3);
+  EXPECT_EQ(fakes().alive().substr(0, 9), "3 blocks,");
 }
 
 TEST(NcclMemory, RegistrationThatFailsIsNoted) {
@@ -280,7 +334,7 @@ TEST(NcclMemory, KeptBlocksAreNoReasonToBeOutOfMemory) {
   void *data = nullptr;
   ASSERT_EQ(fsdprtAlloc(world[0], 8 << 20, &data), good);
   ASSERT_EQ(fsdprtFree(world[0], data), good);
-  fakes().fail("cuMemAllocAsync", 1, fsdprt::cuda::errorOutOfMemory);
+  fakes().fail("cuMemAllocFromPoolAsync", 1, fsdprt::cuda::errorOutOfMemory);
   ASSERT_EQ(fsdprtAlloc(world[0], 4096, &data), good) << world.message(0);
   EXPECT_EQ(fakes().alive().find("blocks"), std::string::npos);
 }
@@ -322,9 +376,10 @@ TEST(NcclFailure, RankThatDoesNotComeIsNamed) {
               "1, all_reduce of bucket 'first', 4 x f32, sum");
     EXPECT_EQ(fsdprtFailedFirst(world[rank]), rank == 0);
   }
-  // Destroying a communicator that is stuck would wait for ever.
+  // Destroying a communicator that is stuck would wait for ever: each rank
+  // aborts its root and its group.
   world.destroy();
-  EXPECT_EQ(fakes().calls("ncclCommAbort"), 4);
+  EXPECT_EQ(fakes().calls("ncclCommAbort"), 8);
   EXPECT_EQ(fakes().calls("ncclCommDestroy"), 0);
 }
 
@@ -432,7 +487,7 @@ TEST(NcclFailure, OutOfMemoryEndsTheRun) {
   FakeWorld world({2});
   world.expectStart();
   fakes().fail("ncclMemAlloc", 1, 1);
-  fakes().fail("cuMemAllocAsync", 1, fsdprt::cuda::errorOutOfMemory);
+  fakes().fail("cuMemAllocFromPoolAsync", 1, fsdprt::cuda::errorOutOfMemory);
   auto step = [](fsdprtContext *context, void *const *, void *const *) {
     return largeStep(context, 0);
   };
@@ -453,6 +508,44 @@ TEST(NcclFailure, OutOfMemoryEndsTheRun) {
   EXPECT_EQ(fsdprtWorldStatus(world[0], text, sizeof(text)), FSDPRT_ABORTED);
   EXPECT_NE(std::string(text).find("no 4194304 bytes"), std::string::npos)
       << text;
+}
+
+// NCCL connects at a first collective, and a rank that is not there keeps the
+// others inside of the call: only an abort from outside ends it.
+TEST(NcclFailure, CallThatDoesNotReturn) {
+  FakeWorld world({2});
+  world.timeoutSeconds = 0.5;
+  world.expectStart();
+  fakes().hang("ncclAllReduce");
+  std::vector<fsdprtStatus> statuses =
+      world.run([](fsdprtContext *context, int64_t) {
+        float *data = upload(context, {1, 2, 3, 4});
+        return fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
+                               data, data);
+      });
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(statuses[rank], FSDPRT_TIMEOUT) << rank;
+    EXPECT_EQ(world.message(rank).find("timeout: no end of a collective's "
+                                       "start after 0.5 s"),
+              0u)
+        << world.message(rank);
+  }
+  world.destroy();
+  EXPECT_EQ(fakes().calls("ncclCommDestroy"), 0);
+}
+
+TEST(NcclFailure, EndThatDoesNotReturn) {
+  FakeWorld world({2});
+  world.timeoutSeconds = 0.5;
+  world.expectStart();
+  world.expectSuccess([](fsdprtContext *context, int64_t) {
+    float *data = upload(context, {1, 2, 3, 4});
+    return fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
+                           data, data);
+  });
+  fakes().hang("ncclCommFinalize");
+  world.destroy();
+  EXPECT_EQ(fakes().calls("ncclCommAbort"), 4);
 }
 
 TEST(NcclFailure, CommunicatorOfAGroupIsNotMade) {
@@ -487,4 +580,35 @@ TEST(NcclGraph, CollectivesCanBeCaptured) {
     return largeStep(context, rank);
   });
   fakes().setCapturing(false);
+}
+
+TEST(NcclGraph, GroupsAreMadeBeforeACapture) {
+  FakeWorld world({1});
+  world.expectStart();
+  float *data = upload(world[0], {1, 2, 3, 4});
+  fakes().setCapturing(true);
+  EXPECT_EQ(fsdprtAllReduce(world[0], "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
+                            data, data),
+            FSDPRT_INVALID_ARGUMENT);
+  EXPECT_EQ(world.message(0),
+            "call 1, all_reduce of bucket 'b', 4 x f32, sum: its ranks have no "
+            "communicator yet while a graph is captured, expected an entry "
+            "that has run once before");
+  fakes().setCapturing(false);
+}
+
+// The watchdog asks for events all the time. Somebody else's recording, in the
+// mode in which that is forbidden, goes on.
+TEST(NcclGraph, RecordingOfSomebodyElseGoesOn) {
+  FakeWorld world({2});
+  world.expectStart();
+  fakes().setForeignCapture(true);
+  world.expectSuccess(largeStep);
+  const int before = fakes().calls("cuEventQuery");
+  // Nobody waits for these two, but the watchdogs.
+  world.expectSuccess(largeStep);
+  while (fakes().calls("cuEventQuery") < before + 2)
+    std::this_thread::yield();
+  EXPECT_EQ(fakes().brokeCapture(), "");
+  fakes().setForeignCapture(false);
 }

@@ -172,7 +172,10 @@ typedef struct fsdprtOptions {
    * then returns as soon as the stream has the work, without having waited for
    * it, so that a graph can be captured and other work of the stream follows;
    * fsdprtDestroy waits. What fails later, the next call says, and
-   * fsdprtWorldStatus. Null: a stream of its own, and fsdprtRun waits. */
+   * fsdprtWorldStatus. An entry runs once before it is captured: that run loads
+   * kernels and makes communicators. Null: a stream of its own, which waits for
+   * no other, and fsdprtRun waits. The caller has then synchronised whatever
+   * writes the arguments. */
   void *stream;
   /* In which order the ranks of "local" and "mpi" add in a reduce_scatter, the
    * same on all of them: "rank" (also if null), or "ring", as Gloo's ring does:

@@ -57,6 +57,18 @@ struct Control {
   /// Streams are recording a graph.
   virtual void setCapturing(bool capturing) = 0;
 
+  /// Somebody else in the process is recording a graph, in the global mode. The
+  /// calls that the driver takes for unsafe then fail and break the recording,
+  /// on every thread that has not said that it is relaxed about that.
+  virtual void setForeignCapture(bool capturing) = 0;
+
+  /// Functions that have broken the recording, separated by blanks.
+  virtual std::string brokeCapture() = 0;
+
+  /// From now on a call of `function`, of NCCL, on a blocking communicator does
+  /// not return until that is aborted.
+  virtual void hang(const char *function) = 0;
+
   /// Every range of the profiler, a line each: "+name" and "-".
   virtual std::string ranges() = 0;
 

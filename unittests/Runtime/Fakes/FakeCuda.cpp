@@ -44,7 +44,9 @@ void fake::State::reset() {
   asyncError = 0;
   broken = 0;
   nextStream = 0;
-  capturing = false;
+  capturing = foreignCapture = false;
+  broke.clear();
+  hanging.clear();
 }
 
 std::string fake::State::record(int stream) {
@@ -76,6 +78,21 @@ void fake::State::setKernel(const char *name, KernelBody body) {
 void fake::State::setCapturing(bool now) {
   Lock lock(mutex);
   capturing = now;
+}
+
+void fake::State::setForeignCapture(bool now) {
+  Lock lock(mutex);
+  foreignCapture = now;
+}
+
+std::string fake::State::brokeCapture() {
+  Lock lock(mutex);
+  return broke;
+}
+
+void fake::State::hang(const char *function) {
+  Lock lock(mutex);
+  hanging = function;
 }
 
 std::string fake::State::ranges() {
@@ -114,6 +131,17 @@ int fake::State::fault(const std::string &function) {
   return code;
 }
 
+static thread_local int captureMode = 0; // global, as threads start
+
+int fake::State::unsafe(const std::string &function) {
+  if (int code = fault(function))
+    return code;
+  if (!foreignCapture || captureMode == captureModeRelaxed)
+    return 0;
+  broke += (broke.empty() ? "" : " ") + function;
+  return errorCaptureUnsupported;
+}
+
 void fake::State::pump() {
   for (bool progress = true; progress;) {
     progress = false;
@@ -140,12 +168,15 @@ struct FakeEvent {
 struct FakeLibrary {
   std::shared_ptr<const std::string> text = std::make_shared<std::string>();
   bool binary = false;
+  char *log = nullptr; ///< the caller's, for as long as the library is loaded
+  size_t logBytes = 0;
 };
 
 struct FakeKernel {
   std::string name;
   std::vector<size_t> sizes; ///< none: not known
   std::shared_ptr<const std::string> text;
+  FakeLibrary *library = nullptr; ///< until it is compiled
 };
 
 FakeStream *of(Stream stream) { return reinterpret_cast<FakeStream *>(stream); }
@@ -185,11 +216,6 @@ int versionOf(const char *variable, int usual) {
 }
 
 } // namespace
-
-#define FAULT(function)                                                        \
-  Lock lock(state().mutex);                                                    \
-  if (int code = state().fault(#function))                                     \
-  return code
 
 extern "C" {
 
@@ -292,6 +318,11 @@ Result cuStreamIsCapturing(Stream, int *status) {
   return success;
 }
 
+Result cuThreadExchangeStreamCaptureMode(int *mode) {
+  std::swap(*mode, captureMode);
+  return success;
+}
+
 Result cuEventCreate(Event *event, unsigned) {
   FAULT(cuEventCreate);
   ++state().live["events"];
@@ -302,7 +333,7 @@ Result cuEventCreate(Event *event, unsigned) {
 Result cuEventRecord(Event event, Stream stream) {
   FAULT(cuEventRecord);
   if (state().capturing)
-    return 900; // not permitted
+    return errorCaptureUnsupported;
   auto *recorded = reinterpret_cast<FakeEvent *>(event);
   recorded->reached = false;
   of(stream)->work.push_back([recorded] { return recorded->reached = true; });
@@ -310,7 +341,7 @@ Result cuEventRecord(Event event, Stream stream) {
 }
 
 Result cuEventQuery(Event event) {
-  FAULT(cuEventQuery);
+  UNSAFE(cuEventQuery);
   state().pump();
   if (state().broken)
     return state().broken;
@@ -326,8 +357,11 @@ Result cuEventDestroy_v2(Event event) {
   return success;
 }
 
-Result cuMemAllocAsync(Address *address, size_t bytes, Stream stream) {
-  FAULT(cuMemAllocAsync);
+Result cuMemAllocFromPoolAsync(Address *address, size_t bytes, MemoryPool pool,
+                               Stream stream) {
+  FAULT(cuMemAllocFromPoolAsync);
+  if (!pool)
+    return errorInvalidValue;
   state().note(of(stream), "alloc " + std::to_string(bytes));
   void *data = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
   // Where kernels really run, nothing may live on memory that happens to be 0.
@@ -352,12 +386,27 @@ Result cuMemFreeAsync(Address address, Stream stream) {
   return success;
 }
 
-Result cuDeviceGetDefaultMemPool(MemoryPool *pool, DeviceNumber) {
-  *pool = nullptr;
+Result cuMemPoolCreate(MemoryPool *pool, const PoolProperties *properties) {
+  UNSAFE(cuMemPoolCreate);
+  if (properties->allocation != allocationPinned ||
+      properties->location.type != locationDevice || properties->maxBytes)
+    return errorInvalidValue;
+  ++state().live["pools"];
+  *pool = reinterpret_cast<MemoryPool>(intptr_t(properties->location.id) + 1);
   return success;
 }
 
-Result cuMemPoolSetAttribute(MemoryPool, int, void *) { return success; }
+Result cuMemPoolDestroy(MemoryPool) {
+  Lock lock(state().mutex);
+  --state().live["pools"];
+  return success;
+}
+
+/// There is no other attribute in use, and on no pool but our own.
+Result cuMemPoolSetAttribute(MemoryPool pool, int attribute, void *) {
+  return pool && attribute == poolReleaseThreshold ? success
+                                                   : errorInvalidValue;
+}
 
 Result cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes,
                             Stream stream) {
@@ -393,10 +442,17 @@ Result cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes,
   return success;
 }
 
-Result cuLibraryLoadData(Library *library, const void *code, int *, void **,
-                         unsigned, int *, void **, unsigned) {
-  FAULT(cuLibraryLoadData);
+Result cuLibraryLoadData(Library *library, const void *code, int *options,
+                         void **values, unsigned count, int *, void **,
+                         unsigned) {
+  UNSAFE(cuLibraryLoadData);
   auto *made = new FakeLibrary();
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] == jitErrorLog)
+      made->log = static_cast<char *>(values[i]);
+    if (options[i] == jitErrorLogBytes)
+      made->logBytes = reinterpret_cast<size_t>(values[i]);
+  }
   const char *text = static_cast<const char *>(code);
   // An ELF file, or the magic number of a fat binary.
   made->binary = std::memcmp(text, "\177ELF", 4) == 0 ||
@@ -421,7 +477,8 @@ Result cuLibraryGetKernel(Kernel *kernel, Library library, const char *name) {
   // Kernels live as long as the fake: there are few.
   static std::deque<FakeKernel> kernels;
   const std::string &text = *from.text;
-  FakeKernel made = {name, {}, from.text};
+  FakeKernel made = {
+      name, {}, from.text, reinterpret_cast<FakeLibrary *>(library)};
   if (text.rfind("fake:", 0) == 0) {
     std::string key = " " + std::string(name) + "=";
     size_t at = text.find(key);
@@ -438,6 +495,20 @@ Result cuLibraryGetKernel(Kernel *kernel, Library library, const char *name) {
   }
   kernels.push_back(std::move(made));
   *kernel = reinterpret_cast<Kernel>(&kernels.back());
+  return success;
+}
+
+/// Compiles, as a driver that loads lazily does: as late as this.
+Result cuKernelGetFunction(Function *function, Kernel kernel) {
+  Lock lock(state().mutex);
+  auto &of = *reinterpret_cast<FakeKernel *>(kernel);
+  if (int code = state().unsafe("cuKernelGetFunction")) {
+    if (of.library->log)
+      std::snprintf(of.library->log, of.library->logBytes,
+                    "fatal: the fake compiles no %s", of.name.c_str());
+    return code;
+  }
+  *function = reinterpret_cast<Function>(kernel);
   return success;
 }
 

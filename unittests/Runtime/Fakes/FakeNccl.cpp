@@ -21,6 +21,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <thread>
 #include <type_traits>
 
 using namespace fsdprt;
@@ -36,12 +37,16 @@ struct FakeComm {
   std::string folder;
   int ranks = 0, rank = 0;
   int meetings = 0;
+  bool blocking = false;
+  bool shares = false; ///< its resources with its splits
+  std::shared_ptr<int> outstanding = std::make_shared<int>(0); ///< collectives
   bool ready = false; ///< all members have initialised theirs
   std::shared_ptr<bool> over = std::make_shared<bool>(false);
   std::vector<double> multipliers;
   int operators = 0, registrations = 0; ///< alive
   // A split that is under way.
   Comm *child = nullptr;
+  bool childBlocks = false;
   int colour = 0, key = 0, splitMeeting = 0;
 };
 
@@ -108,6 +113,9 @@ void advance(FakeComm &comm) {
                   std::to_string(comm.colour);
   std::filesystem::create_directories(child->folder);
   child->ready = true;
+  child->blocking = comm.childBlocks;
+  if (comm.shares)
+    child->outstanding = comm.outstanding;
   bring(*child, child->meetings++, "", 0);
   *comm.child = reinterpret_cast<Comm>(child);
   comm.child = nullptr;
@@ -227,7 +235,7 @@ Result collective(Kind kind, const char *name, const void *send, void *receive,
   const int meeting = comm.meetings++;
   const size_t sent = kind == Kind::ReduceScatter ? row * comm.ranks : row;
   auto brought = std::make_shared<bool>(false);
-  stream->work.push_back([=, here = comm] {
+  auto work = [=, here = comm] {
     if (*here.over)
       return true;
     if (!*brought)
@@ -251,8 +259,38 @@ Result collective(Kind kind, const char *name, const void *send, void *receive,
       reduce(*all, dtype, kind == Kind::ReduceScatter ? here.rank * count : 0,
              count, multiplier, receive);
     return true;
+  };
+  ++*comm.outstanding;
+  stream->work.push_back([work, outstanding = comm.outstanding] {
+    if (!work())
+      return false;
+    --*outstanding;
+    return true;
   });
-  return inProgress; // as a non-blocking communicator may say
+  if (comm.blocking)
+    return success;
+  // What recent versions do: a thread makes the call, and is asked for its end.
+  ++state().called["thread of a collective"];
+  return inProgress;
+}
+
+/// A call on a blocking communicator that never returns by itself.
+bool hangs(const char *function, Comm comm) {
+  std::shared_ptr<bool> over;
+  {
+    Lock lock(state().mutex);
+    if (state().hanging != function || !of(comm).blocking)
+      return false;
+    over = of(comm).over;
+  }
+  while (true) {
+    {
+      Lock lock(state().mutex);
+      if (*over)
+        return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void destroy(Comm comm) {
@@ -279,11 +317,6 @@ void fake::State::removeFolders() {
     std::filesystem::remove_all(folder, ignored);
   folders.clear();
 }
-
-#define FAULT(function)                                                        \
-  Lock lock(state().mutex);                                                    \
-  if (int code = state().fault(#function))                                     \
-  return code
 
 extern "C" {
 
@@ -319,11 +352,13 @@ Result ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int rank,
     return code;
   if (config->magic != 0xcafebeef || config->blocking != 0)
     return 4; // invalid argument
+  const bool shares = config->splitShare == 1;
   auto *made = new FakeComm();
   ++state().live["communicators"];
   made->folder = id.bytes;
   made->ranks = ranks;
   made->rank = rank;
+  made->shares = shares;
   if (code != inProgress)
     bring(*made, made->meetings, "", 0);
   ++made->meetings;
@@ -331,9 +366,15 @@ Result ncclCommInitRankConfig(Comm *comm, int ranks, UniqueId id, int rank,
   return inProgress;
 }
 
-Result ncclCommSplit(Comm comm, int colour, int key, Comm *result, Config *) {
+Result ncclCommSplit(Comm comm, int colour, int key, Comm *result,
+                     Config *config) {
   FAULT(ncclCommSplit);
   FakeComm &parent = of(comm);
+  // "There should not be any outstanding NCCL operations on the comm", and what
+  // shares resources with it counts too.
+  if (*parent.outstanding)
+    return 5; // invalid usage
+  parent.childBlocks = config->blocking == 1;
   parent.child = result;
   parent.colour = colour;
   parent.key = key;
@@ -352,7 +393,9 @@ Result ncclCommGetAsyncError(Comm comm, Result *error) {
   return success;
 }
 
-Result ncclCommFinalize(Comm) {
+Result ncclCommFinalize(Comm comm) {
+  if (hangs("ncclCommFinalize", comm))
+    return 6; // remote error
   FAULT(ncclCommFinalize);
   return success;
 }
@@ -423,13 +466,15 @@ Result ncclReduceScatter(const void *send, void *receive, size_t count,
 
 Result ncclAllReduce(const void *send, void *receive, size_t count,
                      DataType dtype, RedOp op, Comm comm, cuda::Stream stream) {
+  if (hangs("ncclAllReduce", comm))
+    return 6; // remote error
   FAULT(ncclAllReduce);
   return collective(Kind::AllReduce, "ncclAllReduce", send, receive, count,
                     dtype, op, comm, stream);
 }
 
 Result ncclMemAlloc(void **data, size_t bytes) {
-  FAULT(ncclMemAlloc);
+  UNSAFE(ncclMemAlloc);
   *data = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
   std::memset(*data, 0, bytes);
   state().buffers[reinterpret_cast<uintptr_t>(*data)] = bytes;

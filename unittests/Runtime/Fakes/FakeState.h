@@ -34,6 +34,9 @@ public:
   void setAsyncError(int code) override;
   void setKernel(const char *name, KernelBody body) override;
   void setCapturing(bool capturing) override;
+  void setForeignCapture(bool capturing) override;
+  std::string brokeCapture() override;
+  void hang(const char *function) override;
   std::string ranges() override;
   std::string alive() override;
 
@@ -43,6 +46,9 @@ public:
 
   /// The code that this call of `function` must return, 0 if it may go on.
   int fault(const std::string &function);
+
+  /// As `fault`, for a call that must not happen while others record.
+  int unsafe(const std::string &function);
 
   /// A rank that failed early leaves the world's folder behind.
   void removeFolders();
@@ -64,9 +70,24 @@ public:
   int asyncError = 0;
   int nextStream = 0;
   bool capturing = false;
+  bool foreignCapture = false;
+  std::string broke;
+  std::string hanging; ///< function
 };
 
 State &state();
+
+/// At the head of a function of a library that is faked.
+#define FAULT(function)                                                        \
+  Lock lock(state().mutex);                                                    \
+  if (int code = state().fault(#function))                                     \
+  return code
+
+/// The same, for a function that must not be called while others record.
+#define UNSAFE(function)                                                       \
+  Lock lock(state().mutex);                                                    \
+  if (int code = state().unsafe(#function))                                    \
+  return code
 
 } // namespace fsdprt::fake
 
