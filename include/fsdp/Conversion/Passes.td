@@ -362,6 +362,34 @@ def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {
   ];
 }
 
+def SerializeKernelsPass
+    : Pass<"fsdp-serialize-kernels", "::mlir::ModuleOp"> {
+  let summary = "compile the kernels to PTX or to machine code";
+  let description = [{
+    Runs `gpu-module-to-binary`: every `gpu.module` becomes a `gpu.binary` of the
+    same name, and no kernel is left. Upstream's pass reports an error where there
+    is no CUDA toolkit, although PTX needs none, and goes on; this one says
+    nothing then. All other errors are upstream's.
+
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @fsdp_kernels [#nvvm.target<chip = "sm_90", features = "+ptx80">] {
+        llvm.func @nothing() attributes {gpu.kernel, nvvm.kernel} {
+          llvm.return
+        }
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"format", "format", "std::string", /*default=*/"\"isa\"",
+           "isa: PTX; bin: machine code; fatbin: both">,
+    Option<"toolkit", "toolkit", "std::string", /*default=*/"\"\"",
+           "the CUDA toolkit with ptxas and fatbinary; else upstream's search">
+  ];
+  let dependentDialects = ["::mlir::gpu::GPUDialect"];
+}
+
 def EmbedKernelsPass : Pass<"fsdp-embed-kernels", "::mlir::ModuleOp"> {
   let summary = "make the compiled kernels a constant of the module";
   let description = [{
