@@ -110,29 +110,36 @@ LogicalResult mlir::fsdp::checkElementwise(linalg::LinalgOp op) {
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// Strides of `buffer` in each of `numLoops` loops that index it by `map`.
-static FailureOr<SmallVector<int64_t>>
-getStrides(Operation *op, Value buffer, AffineMap map, unsigned numLoops) {
-  auto type = cast<MemRefType>(buffer.getType());
-  SmallVector<int64_t> ofDimensions;
+/// Finds out how `operand`, a buffer, is indexed by `map` in `numLoops` loops.
+static LogicalResult findStrides(Operation *op, Elementwise::Operand &operand,
+                                 AffineMap map, unsigned numLoops) {
+  auto type = cast<MemRefType>(operand.value.getType());
+  SmallVector<int64_t> strides;
   int64_t offset;
-  if (failed(type.getStridesAndOffset(ofDimensions, offset)) ||
-      llvm::any_of(ofDimensions, ShapedType::isDynamic))
-    return refuse(op) << "buffers with known strides, but one is " << type;
-  SmallVector<int64_t> strides(numLoops, 0);
-  for (auto [result, stride] : llvm::zip_equal(map.getResults(), ofDimensions))
-    if (auto dimension = dyn_cast<AffineDimExpr>(result))
-      strides[dimension.getPosition()] += stride;
-  return strides;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return refuse(op) << "buffers with strides, but one is " << type;
+  operand.strides.assign(numLoops, 0);
+  operand.dimensions.assign(numLoops, -1);
+  for (auto [index, result] : llvm::enumerate(map.getResults())) {
+    auto dimension = dyn_cast<AffineDimExpr>(result);
+    if (!dimension)
+      continue; // always 0
+    operand.strides[dimension.getPosition()] = strides[index];
+    operand.dimensions[dimension.getPosition()] = index;
+  }
+  return success();
 }
 
 /// Drops loops of one iteration, and joins those that are one in all buffers.
 static void simplifyLoops(Elementwise &loops) {
   auto dropLoop = [&](size_t loop) {
     loops.extents.erase(loops.extents.begin() + loop);
-    for (Elementwise::Operand &operand : loops.operands)
-      if (!operand.isNumber())
-        operand.strides.erase(operand.strides.begin() + loop);
+    for (Elementwise::Operand &operand : loops.operands) {
+      if (operand.isNumber())
+        continue;
+      operand.strides.erase(operand.strides.begin() + loop);
+      operand.dimensions.erase(operand.dimensions.begin() + loop);
+    }
   };
   // A buffer has a stride per loop, so that one loop must stay.
   for (size_t loop = loops.extents.size(); loop-- > 0;)
@@ -142,14 +149,18 @@ static void simplifyLoops(Elementwise &loops) {
     bool areOne =
         llvm::all_of(loops.operands, [&](const Elementwise::Operand &operand) {
           return operand.isNumber() ||
-                 operand.strides[loop - 1] ==
-                     operand.strides[loop] * loops.extents[loop];
+                 (!ShapedType::isDynamic(operand.strides[loop]) &&
+                  operand.strides[loop - 1] ==
+                      operand.strides[loop] * loops.extents[loop]);
         });
     if (!areOne)
       continue;
-    for (Elementwise::Operand &operand : loops.operands)
-      if (!operand.isNumber())
-        operand.strides[loop - 1] = operand.strides[loop];
+    for (Elementwise::Operand &operand : loops.operands) {
+      if (operand.isNumber())
+        continue;
+      operand.strides[loop - 1] = operand.strides[loop];
+      operand.dimensions[loop - 1] = operand.dimensions[loop];
+    }
     loops.extents[loop - 1] *= loops.extents[loop];
     dropLoop(loop);
   }
@@ -181,14 +192,10 @@ FailureOr<Elementwise> Elementwise::get(linalg::GenericOp op) {
     operand.isWritten = op.isDpsInit(&opOperand);
     operand.isRead =
         !operand.isWritten || op.payloadUsesValueFromOperand(&opOperand);
-    if (isa<MemRefType>(operand.value.getType())) {
-      FailureOr<SmallVector<int64_t>> strides =
-          getStrides(op, operand.value, op.getMatchingIndexingMap(&opOperand),
-                     loops.extents.size());
-      if (failed(strides))
-        return failure();
-      operand.strides = std::move(*strides);
-    }
+    if (isa<MemRefType>(operand.value.getType()) &&
+        failed(findStrides(op, operand, op.getMatchingIndexingMap(&opOperand),
+                           loops.extents.size())))
+      return failure();
     loops.operands.push_back(std::move(operand));
   }
   SetVector<Value> captured;

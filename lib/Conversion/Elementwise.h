@@ -27,9 +27,11 @@ struct Elementwise {
   struct Operand {
     Value value;
     Type dtype;
-    /// How many elements two neighbours in each loop are apart; none for a
-    /// number.
+    /// How many elements two neighbours in each loop are apart, kDynamic where
+    /// only the buffer knows; none for a number.
     SmallVector<int64_t> strides;
+    /// Which dimension of the buffer each loop runs through, -1 for none.
+    SmallVector<int64_t> dimensions;
     bool isRead = false, isWritten = false;
 
     bool isNumber() const { return strides.empty(); }
@@ -51,7 +53,7 @@ struct Elementwise {
   /// Whether all buffers are dense, or one element.
   bool isLinear() const;
 
-  /// Emits an error where a shape or a stride is not known.
+  /// Emits an error where a buffer has no strides at all.
   static FailureOr<Elementwise> get(linalg::GenericOp op);
 };
 

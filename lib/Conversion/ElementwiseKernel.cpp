@@ -135,6 +135,8 @@ private:
   /// The pointers of all buffers, null for numbers.
   Values getBases();
   Value wordOf(unsigned operand);
+  /// A stride that is not known here.
+  Value strideOf(unsigned operand, unsigned loop);
 
   const ElementwiseKernel &kernel;
   const Elementwise &loops;
@@ -293,6 +295,13 @@ Value ElementwiseBuilder::wordOf(unsigned operand) {
   return word(constant32(llvm::find(words, operand) - words.begin()));
 }
 
+Value ElementwiseBuilder::strideOf(unsigned operand, unsigned loop) {
+  auto strides = kernel.getStrideWords();
+  size_t place =
+      llvm::find(strides, std::make_pair(operand, loop)) - strides.begin();
+  return word(constant32(kernel.getWords().size() + place));
+}
+
 ElementwiseBuilder::Values ElementwiseBuilder::getBases() {
   Values bases(loops.operands.size());
   for (auto [index, operand] : llvm::enumerate(loops.operands))
@@ -426,9 +435,11 @@ void ElementwiseBuilder::buildStrided(const Values &bases, Value block,
     buildElement(bases, access, [&](size_t index) {
       const Operand &operand = loops.operands[index];
       Value place = constant64(0);
-      for (auto [i, stride] : llvm::zip_equal(indices, operand.strides))
-        if (stride != 0)
-          place = add(place, mul(i, stride));
+      for (auto [loop, stride] : llvm::enumerate(operand.strides))
+        if (ShapedType::isDynamic(stride))
+          place = add(place, mul(indices[loop], strideOf(index, loop)));
+        else if (stride != 0)
+          place = add(place, mul(indices[loop], stride));
       return offset(bases[index], mul(place, bytesOf(operand.dtype)));
     });
   });
@@ -445,7 +456,8 @@ void ElementwiseBuilder::buildStrided(Value block) {
 
 LLVM::LLVMFuncOp ElementwiseBuilder::build() {
   bool isLinear = loops.isLinear();
-  int64_t numWords = kernel.getWords().size() + (isLinear ? 1 : 0);
+  int64_t numWords = kernel.getWords().size() + kernel.getStrideWords().size() +
+                     (isLinear ? 1 : 0);
   std::string name = kernel.getName();
   Frame frame = {name, std::max<int64_t>(numWords, 1), kernel.waits,
                  /*registers=*/std::nullopt};
@@ -491,6 +503,16 @@ SmallVector<unsigned> ElementwiseKernel::getWords() const {
   for (auto [index, operand] : llvm::enumerate(loops.operands))
     if (!getConstant(operand))
       words.push_back(index);
+  return words;
+}
+
+SmallVector<std::pair<unsigned, unsigned>>
+ElementwiseKernel::getStrideWords() const {
+  SmallVector<std::pair<unsigned, unsigned>> words;
+  for (auto [index, operand] : llvm::enumerate(loops.operands))
+    for (auto [loop, stride] : llvm::enumerate(operand.strides))
+      if (ShapedType::isDynamic(stride))
+        words.emplace_back(index, loop);
   return words;
 }
 

@@ -18,7 +18,8 @@
 namespace mlir::fsdp {
 
 /// A kernel for one elementwise op, and for all others of its key. The words
-/// that it takes are those of getWords; its second parameter is not read.
+/// that it takes are those of getWords, then those of getStrideWords, then, if
+/// it is linear, the number of elements; its second parameter is not read.
 struct ElementwiseKernel {
   const Elementwise &loops;
   bool emulate;
@@ -31,9 +32,10 @@ struct ElementwiseKernel {
   /// Blocks of the grid.
   int64_t numBlocks() const;
   /// Operands that are passed, as places in `loops.operands`: all but the
-  /// constants, which are in the code. A linear kernel takes the number of
-  /// elements behind them.
+  /// constants, which are in the code.
   SmallVector<unsigned> getWords() const;
+  /// Strides that are not known: places of operands and of loops.
+  SmallVector<std::pair<unsigned, unsigned>> getStrideWords() const;
 
   /// Creates the kernel at the insertion point.
   LLVM::LLVMFuncOp build(OpBuilder &builder, Location loc) const;

@@ -99,6 +99,12 @@ LogicalResult KernelLowering::lower(linalg::GenericOp op) {
     words.push_back(operand.isNumber() ? toWord(b, operand.value)
                                        : operand.value);
   }
+  for (auto [index, loop] : kernel.getStrideWords()) {
+    const Elementwise::Operand &operand = loops->operands[index];
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, operand.value);
+    words.push_back(arith::IndexCastOp::create(
+        b, b.getI64Type(), metadata.getStrides()[operand.dimensions[loop]]));
+  }
   if (loops->isLinear())
     words.push_back(arith::ConstantOp::create(
         b, b.getI64IntegerAttr(loops->numElements())));

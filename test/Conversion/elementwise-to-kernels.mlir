@@ -49,6 +49,17 @@ func.func @copies(%a: memref<4x8xi8>, %b: memref<4x8xi8>, %c: memref<4x8xi8, str
   return
 }
 
+// Strides that only the buffer knows are words behind the addresses.
+// CHECK-LABEL: func.func @unknown_strides(
+// CHECK:         %{{.+}}, %{{.+}}, %{{.+}}:2, %[[STRIDES:.+]]:2 = memref.extract_strided_metadata
+// CHECK:         arith.index_cast %[[STRIDES]]#0 : index to i64
+// CHECK:         arith.index_cast %{{.+}}#1 : index to i64
+// CHECK:         gpu.launch_func @fsdp_kernels::@elementwise_negf_f32
+func.func @unknown_strides(%a: memref<4x8xf32, strided<[?, ?], offset: ?>>, %b: memref<4x8xf32>) {
+  linalg.negf ins(%a : memref<4x8xf32, strided<[?, ?], offset: ?>>) outs(%b : memref<4x8xf32>)
+  return
+}
+
 // Nothing to do.
 // CHECK-LABEL: func.func @empty(
 // CHECK-NEXT:    return

@@ -73,3 +73,17 @@ func.func @strided_view(%a: tensor<2x5xf32>) -> tensor<32xf32> {
   %f = fsdp.concat %v into @b : (tensor<2x3xf32>) -> tensor<32xf32>
   return %f : tensor<32xf32>
 }
+
+// What our ops allocate is dense, also where a branch hands it on.
+// CHECK-LABEL: func.func @branch(
+// CHECK:         scf.if %{{.+}} -> (memref<32xf32>)
+func.func @branch(%c: i1, %a: tensor<2x3xf32>) -> tensor<32xf32> {
+  %r = scf.if %c -> tensor<32xf32> {
+    %x = fsdp.concat %a into @b : (tensor<2x3xf32>) -> tensor<32xf32>
+    scf.yield %x : tensor<32xf32>
+  } else {
+    %y = fsdp.concat %a into @b : (tensor<2x3xf32>) -> tensor<32xf32>
+    scf.yield %y : tensor<32xf32>
+  }
+  return %r : tensor<32xf32>
+}

@@ -145,6 +145,36 @@ func.func @f(%a: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
     },
 )
 
+# Rows of a matrix in one branch, a dense tensor in the other: where elements lie is
+# known when it runs.
+suite.run(
+    "strides", 2,
+    """
+shard.grid @dp(shape = 2)
+func.func @f(%a: tensor<3x2xf32>, %b: tensor<3x5xf32>) -> (tensor<3x2xf32>, tensor<3x2xf32>) {
+  %zero = arith.constant 0 : index
+  %r = shard.process_linear_index on @dp : index
+  %is = arith.cmpi eq, %r, %zero : index
+  %c = scf.if %is -> tensor<3x2xf32> {
+    scf.yield %a : tensor<3x2xf32>
+  } else {
+    %s = tensor.extract_slice %b[0, 1] [3, 2] [1, 2] : tensor<3x5xf32> to tensor<3x2xf32>
+    scf.yield %s : tensor<3x2xf32>
+  }
+  %n = arith.addf %c, %a : tensor<3x2xf32>
+  return %n, %c : tensor<3x2xf32>, tensor<3x2xf32>
+}
+""",
+    lambda rank: {
+        "arg0": ("f32", [[1, 2], [3, 4], [5, 6]]),
+        "arg1": ("f32", [[10 * i + j for j in range(5)] for i in range(3)]),
+    },
+    lambda rank: {
+        "result0": ("f32", [[2, 5], [14, 17], [26, 29]] if rank else [[2, 4], [6, 8], [10, 12]]),
+        "result1": ("f32", [[1, 3], [11, 13], [21, 23]] if rank else [[1, 2], [3, 4], [5, 6]]),
+    },
+)
+
 # Numbers that the caller passes.
 suite.run(
     "numbers", 1,
