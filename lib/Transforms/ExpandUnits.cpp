@@ -39,6 +39,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Format.h"
 
+#include <limits>
+
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_EXPANDUNITSPASS
 #include "fsdp/Transforms/Passes.h.inc"
@@ -453,13 +455,24 @@ static void remarkRisk(const UnitOpPlan &plan, Average average,
   }
 }
 
-/// A number above those of the groups that `module` has already.
-static int64_t getFirstGroup(ModuleOp module) {
-  int64_t first = 0;
+/// The first of `count` numbers in a row that no group of `module` has: above
+/// them all, unless one is at the end of the integers.
+static int64_t getFirstGroup(ModuleOp module, int64_t count) {
+  SmallVector<int64_t> used;
   module.walk([&](BucketOp bucket) {
     if (std::optional<int64_t> group = bucket.getGroup())
-      first = std::max(first, *group + 1);
+      used.push_back(*group);
   });
+  llvm::sort(used);
+  int64_t first = 0;
+  if (!used.empty() &&
+      used.back() < std::numeric_limits<int64_t>::max() - count)
+    return std::max(first, used.back() + 1);
+  for (int64_t group : used) {
+    if (group >= first && group - first >= count)
+      break;
+    first = std::max(first, group + 1);
+  }
   return first;
 }
 
@@ -478,7 +491,8 @@ struct ExpandUnitsPass
 
     auto &log = getAnalysis<DecisionLog>();
     DenseSet<Operation *> remarked;
-    Expander expander(symbolTables, options, getFirstGroup(getOperation()));
+    Expander expander(symbolTables, options,
+                      getFirstGroup(getOperation(), plans->size()));
     for (const UnitOpPlan &plan : *plans) {
       remarkExpanded(plan, unused, log);
       if (!plan.isGather() && remarked.insert(plan.unit).second)
