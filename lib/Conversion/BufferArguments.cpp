@@ -57,7 +57,7 @@ static void storeScalar(ImplicitLocOpBuilder &b, Value value, Value data) {
 
 BufferArguments::BufferArguments(func::FuncOp function, bool isEntry,
                                  size_t inputs)
-    : function(function), isEntry(isEntry), numTables(isEntry ? 2 : 0) {
+    : function(function), numTables(isEntry ? 2 : 0) {
   unsigned next[2] = {0, 0}, byValue = 0;
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
     if (!isEntry && !isDenseBuffer(type)) {

@@ -60,7 +60,6 @@ private:
   };
 
   func::FuncOp function;
-  bool isEntry;
   unsigned numTables;
   SmallVector<Place> places;
 };
