@@ -179,11 +179,13 @@ SmallVector<Splitter::Part, 0> Splitter::findParts(Block *block) {
 }
 
 void Splitter::createFunction(Part &part) {
-  bool hasStatus = false;
-  for (Operation *op : part.ops)
+  bool hasStatus = false, hasRegions = false;
+  for (Operation *op : part.ops) {
+    hasRegions |= op->getNumRegions() != 0;
     op->walk([&](func::CallOp call) {
       hasStatus |= withStatus.contains(call.getCalleeAttr().getAttr());
     });
+  }
   MLIRContext *context = function.getContext();
   Location loc = part.ops.front()->getLoc();
   auto i32 = IntegerType::get(context, 32);
@@ -193,8 +195,13 @@ void Splitter::createFunction(Part &part) {
   part.function = func::FuncOp::create(
       builder, loc, (function.getSymName() + "_part").str(), type);
   part.function.setPrivate();
-  // Inlined, the parts would be the function that they are parts of.
-  part.function->setAttr("passthrough", builder.getStrArrayAttr({"noinline"}));
+  // Inlined, the parts would be the function that they are parts of. What is
+  // neither a loop nor a branch are calls, and operands for them: there is
+  // nothing to optimise.
+  SmallVector<StringRef> attributes{"noinline"};
+  if (!hasRegions)
+    attributes.push_back("optnone");
+  part.function->setAttr("passthrough", builder.getStrArrayAttr(attributes));
   if (hasStatus)
     part.function.setResultAttr(0, FsdpDialect::getStatusAttrName(),
                                 builder.getUnitAttr());

@@ -27,7 +27,7 @@ func.func @straight(%context: !llvm.ptr, %x: f32) -> (f32, i32 {fsdp.status}) {
   return %g, %ok : f32, i32
 }
 // CHECK-LABEL: func.func private @straight_part_0(
-// CHECK-SAME:      %[[FRAME:.+]]: !llvm.ptr) -> (i32 {fsdp.status}) attributes {passthrough = ["noinline"]} {
+// CHECK-SAME:      %[[FRAME:.+]]: !llvm.ptr) -> (i32 {fsdp.status}) attributes {passthrough = ["noinline", "optnone"]} {
 // CHECK:         %[[C:.+]] = llvm.load %{{.+}} : !llvm.ptr -> !llvm.ptr
 // CHECK:         call @call(%[[C]])
 // CHECK:         %[[D:.+]] = llvm.load %{{.+}} : !llvm.ptr -> f32
@@ -36,7 +36,7 @@ func.func @straight(%context: !llvm.ptr, %x: f32) -> (f32, i32 {fsdp.status}) {
 // CHECK:         llvm.store %{{.+}} : f32, !llvm.ptr
 // CHECK:         return %{{.+}} : i32
 // CHECK-LABEL: func.func private @straight_part(
-// CHECK-SAME:      %{{.+}}: !llvm.ptr) attributes {passthrough = ["noinline"]} {
+// CHECK-SAME:      %{{.+}}: !llvm.ptr) attributes {passthrough = ["noinline", "optnone"]} {
 // CHECK-COUNT-4: arith.mulf
 // CHECK-NOT:     arith.mulf
 // CHECK:         return
