@@ -25,7 +25,7 @@ func.func @scalar(%x: index {fsdp.uniform}, %y: i1) {
 // CHECK-LABEL: func.func @negative_scalar_result(
 // CHECK-NOT:     fsdp.entry
 // expected-note @below {{make the function private if no launcher calls it}}
-// expected-warning @below {{function 'negative_scalar_result' cannot be an entry: result 0 is 'index', expected a tensor of static shape, of f16, bf16, f32, f64, f8E4M3FN, f8E5M2, i1, i8, i16, i32 or i64}}
+// expected-warning @below {{function 'negative_scalar_result' cannot be an entry: result 0 is 'index', expected a tensor of static shape, of i1, f16, bf16, f32, f64, i8, i16, i32, i64, ui8, ui16, ui32, ui64, f8E4M3FN, f8E5M2, f8E8M0FNU, f6E2M3FN, f6E3M2FN or f4E2M1FN}}
 func.func @negative_scalar_result(%x: index) -> index {
   return %x : index
 }

@@ -224,11 +224,11 @@ fsdp.unit @u on @dp {
 
 // -----
 
-// param C2
+// param C2: files have integers without a sign and ordinary ones.
 shard.grid @dp(shape = 4)
 fsdp.unit @u on @dp {
-  // expected-error @below {{parameter 'w' has the element type 'ui8', expected}}
-  fsdp.param @w : tensor<4xui8> frozen
+  // expected-error @below {{parameter 'w' has the element type 'si8', expected}}
+  fsdp.param @w : tensor<4xsi8> frozen
 }
 
 // -----
@@ -555,15 +555,6 @@ shard.grid @dp(shape = 4)
 // expected-error @below {{has no name}}
 fsdp.unit @"" on @dp {
   fsdp.param @w : tensor<4xf32>
-}
-
-// -----
-
-// param C2: a sign is none of the storage's business.
-shard.grid @dp(shape = 4)
-fsdp.unit @u on @dp {
-  // expected-error @below {{parameter 'w' has the element type 'si8', expected}}
-  fsdp.param @w : tensor<4xsi8> frozen
 }
 
 // -----
