@@ -20,7 +20,7 @@ class Options(ctypes.Structure):
         ("stallRank", c_int64), ("stallCall", c_int64), ("log", c_void_p),
         ("logUser", c_void_p), ("device", c_char_p), ("communicator", c_char_p),
         ("hasRank", c_int32), ("rank", c_int64), ("localRank", c_int64),
-        ("rendezvous", c_char_p), ("stream", c_void_p),
+        ("rendezvous", c_char_p), ("stream", c_void_p), ("sumOrder", c_char_p),
     ]
 
 
