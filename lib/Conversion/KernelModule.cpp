@@ -88,8 +88,7 @@ Value mlir::fsdp::createWordArray(ImplicitLocOpBuilder &b,
                                   ValueRange values) {
   SmallVector<Value> words;
   for (Value value : values)
-    words.push_back(isa<BaseMemRefType>(value.getType())
-                        ? createPointer(b, value)
-                        : value);
+    words.push_back(
+        isa<BaseMemRefType>(value.getType()) ? createPointer(b, value) : value);
   return createAddressArray(b, function, words);
 }

@@ -158,8 +158,9 @@ CommNccl::~CommNccl() {
     Waiting waiting(*this, "of the communicators' end");
     device.dropSource();
     for (auto &[axes, group] : groups)
-      group.nccl->close();
-    if (root)
+      if (!theWatch.failed())
+        group.nccl->close();
+    if (root && !theWatch.failed())
       root->close();
   }
   {
