@@ -174,7 +174,7 @@ KINDS = {
     "refused": (refused, (1000, 16000), (500, 4000), VERIFY),
     "refused-order": (refused_order, (500, 4000), (200, 1600), VERIFY),
 }
-LINE = re.compile(r"^\s+([\d.]+) \(\s*[\d.]+%\)\s+([\d.]+) \(\s*[\d.]+%\)\s+(.+)$")
+LINE = re.compile(r"^\s+([\d.]+) \(\s*[\d.]+%\)\s+(\S.*)$")
 
 
 def measure(tool, path, flags, repeat):
@@ -188,8 +188,8 @@ def measure(tool, path, flags, repeat):
         seconds = {}
         for line in run.stderr.splitlines():
             if match := LINE.match(line):
-                name = match.group(3).strip()
-                seconds[name] = seconds.get(name, 0) + float(match.group(2))
+                name = match.group(2).strip()
+                seconds[name] = seconds.get(name, 0) + float(match.group(1))
         if not seconds:
             sys.exit(f"growth: no times from {flags}: {run.stderr[-500:]}")
         for name, value in seconds.items():

@@ -61,7 +61,7 @@ namespace {
 /// Splits the blocks of one function.
 class Splitter {
 public:
-  Splitter(func::FuncOp function, const DenseSet<StringAttr> &withStatus,
+  Splitter(func::FuncOp function, DenseSet<StringAttr> &withStatus,
            SymbolTable &symbols, int64_t limit)
       : function(function), withStatus(withStatus), symbols(symbols),
         limit(limit), typeConverter(function.getContext()),
@@ -96,7 +96,7 @@ private:
   Value getAddress(ImplicitLocOpBuilder &b, Value base, int64_t slot);
 
   func::FuncOp function;
-  const DenseSet<StringAttr> &withStatus;
+  DenseSet<StringAttr> &withStatus; ///< functions, the parts too
   SymbolTable &symbols;
   const int64_t limit;
   LLVMTypeConverter typeConverter;
@@ -206,6 +206,8 @@ void Splitter::createFunction(Part &part) {
     part.function.setResultAttr(0, FsdpDialect::getStatusAttrName(),
                                 builder.getUnitAttr());
   symbols.insert(part.function, std::next(Block::iterator(function)));
+  if (hasStatus)
+    withStatus.insert(part.function.getSymNameAttr());
   Block *body = part.function.addEntryBlock();
   part.frame = body->getArgument(0);
 

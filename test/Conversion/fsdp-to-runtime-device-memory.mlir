@@ -3,7 +3,7 @@
 
 // A copy is the runtime's, and a constant is where the device has it.
 // CHECK-LABEL: func.func @constant(
-// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[A:.+]]: memref<3xbf16>) -> (i32 {fsdp.status})
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[BUFFERS:.+]]: !llvm.ptr) -> (i32 {fsdp.status})
 // CHECK:         %[[SLOT:.+]] = llvm.alloca
 // CHECK:         %[[C:.+]] = memref.get_global @c
 // CHECK:         %[[WORD:.+]] = memref.extract_aligned_pointer_as_index %[[C]]
@@ -12,11 +12,9 @@
 // CHECK:         %[[SIX:.+]] = arith.constant 6 : i64
 // CHECK:         call @fsdprtConstant(%[[CTX]], %[[AT]], %[[SIX]], %[[SLOT]])
 // CHECK:         %[[DATA:.+]] = llvm.load %[[SLOT]]
-// CHECK:         llvm.insertvalue %[[DATA]],
-// CHECK:         %[[DEVICE:.+]] = builtin.unrealized_conversion_cast %{{.+}} to memref<3xbf16>
-// CHECK:         memref.extract_aligned_pointer_as_index %[[DEVICE]]
-// CHECK:         memref.extract_aligned_pointer_as_index %[[A]]
-// CHECK:         call @fsdprtCopy(%[[CTX]],
+// CHECK:         %[[PLACE:.+]] = llvm.getelementptr %[[BUFFERS]][0]
+// CHECK:         %[[A:.+]] = llvm.load %[[PLACE]]
+// CHECK:         call @fsdprtCopy(%[[CTX]], %[[DATA]], %[[A]], %{{.+}})
 // CHECK-NOT:     memref.copy
 // HOST-LABEL: func.func @constant(
 // HOST-NEXT:    memref.get_global @c
@@ -30,7 +28,7 @@ func.func @constant(%a: memref<3xbf16>) {
 
 // The caller of such a function hands the context on.
 // CHECK-LABEL: func.func @caller(
-// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %{{.+}}: memref<3xbf16>)
+// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %{{.+}}: !llvm.ptr)
 // CHECK:         call @constant(%[[CTX]],
 func.func @caller(%a: memref<3xbf16>) {
   func.call @constant(%a) : (memref<3xbf16>) -> ()

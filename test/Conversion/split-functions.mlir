@@ -1,4 +1,5 @@
 // RUN: fsdp-opt %s --fsdp-split-functions=max-ops=4 --split-input-file | FileCheck %s
+// RUN: fsdp-opt %s --fsdp-split-functions=max-ops=4 --split-input-file --convert-scf-to-cf --fsdp-propagate-status -o /dev/null
 
 func.func private @call(!llvm.ptr) -> (i32 {fsdp.status})
 
@@ -82,4 +83,59 @@ func.func @negative_short(%x: f32) -> f32 {
   %a = arith.mulf %x, %x : f32
   %b = arith.mulf %a, %x : f32
   return %b : f32
+}
+
+// -----
+
+// What is left of a block is cut again; a part of parts has their status.
+func.func private @free(!llvm.ptr) -> (i32 {fsdp.status})
+// CHECK-LABEL: func.func @twice(
+// CHECK-COUNT-2: call @twice_part
+// CHECK-NOT:     call @twice_part
+// CHECK:         return
+// CHECK:       func.func private @twice_part{{.*}}(%{{.+}}: !llvm.ptr) -> (i32 {fsdp.status})
+// CHECK:         call @twice_part{{.*}}(%{{.+}}) : (!llvm.ptr) -> i32
+func.func @twice(%context: !llvm.ptr) -> (i32 {fsdp.status}) {
+  %ok = arith.constant 0 : i32
+  %s0 = call @free(%context) : (!llvm.ptr) -> i32
+  %s1 = call @free(%context) : (!llvm.ptr) -> i32
+  %s2 = call @free(%context) : (!llvm.ptr) -> i32
+  %s3 = call @free(%context) : (!llvm.ptr) -> i32
+  %s4 = call @free(%context) : (!llvm.ptr) -> i32
+  %s5 = call @free(%context) : (!llvm.ptr) -> i32
+  %s6 = call @free(%context) : (!llvm.ptr) -> i32
+  %s7 = call @free(%context) : (!llvm.ptr) -> i32
+  %s8 = call @free(%context) : (!llvm.ptr) -> i32
+  %s9 = call @free(%context) : (!llvm.ptr) -> i32
+  %s10 = call @free(%context) : (!llvm.ptr) -> i32
+  %s11 = call @free(%context) : (!llvm.ptr) -> i32
+  %s12 = call @free(%context) : (!llvm.ptr) -> i32
+  %s13 = call @free(%context) : (!llvm.ptr) -> i32
+  %s14 = call @free(%context) : (!llvm.ptr) -> i32
+  %s15 = call @free(%context) : (!llvm.ptr) -> i32
+  %s16 = call @free(%context) : (!llvm.ptr) -> i32
+  %s17 = call @free(%context) : (!llvm.ptr) -> i32
+  %s18 = call @free(%context) : (!llvm.ptr) -> i32
+  %s19 = call @free(%context) : (!llvm.ptr) -> i32
+  %s20 = call @free(%context) : (!llvm.ptr) -> i32
+  %s21 = call @free(%context) : (!llvm.ptr) -> i32
+  %s22 = call @free(%context) : (!llvm.ptr) -> i32
+  %s23 = call @free(%context) : (!llvm.ptr) -> i32
+  %s24 = call @free(%context) : (!llvm.ptr) -> i32
+  %s25 = call @free(%context) : (!llvm.ptr) -> i32
+  %s26 = call @free(%context) : (!llvm.ptr) -> i32
+  %s27 = call @free(%context) : (!llvm.ptr) -> i32
+  %s28 = call @free(%context) : (!llvm.ptr) -> i32
+  %s29 = call @free(%context) : (!llvm.ptr) -> i32
+  %s30 = call @free(%context) : (!llvm.ptr) -> i32
+  %s31 = call @free(%context) : (!llvm.ptr) -> i32
+  %s32 = call @free(%context) : (!llvm.ptr) -> i32
+  %s33 = call @free(%context) : (!llvm.ptr) -> i32
+  %s34 = call @free(%context) : (!llvm.ptr) -> i32
+  %s35 = call @free(%context) : (!llvm.ptr) -> i32
+  %s36 = call @free(%context) : (!llvm.ptr) -> i32
+  %s37 = call @free(%context) : (!llvm.ptr) -> i32
+  %s38 = call @free(%context) : (!llvm.ptr) -> i32
+  %s39 = call @free(%context) : (!llvm.ptr) -> i32
+  return %ok : i32
 }
