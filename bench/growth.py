@@ -11,7 +11,8 @@ prints, for each pass that takes at least 20 ms on the largest one, the time per
 item and the slope: the exponent k of time = size^k between the smallest and the
 largest size. n log n has a slope of about 1.1 here, n^2 one of 2. Fails where a
 slope is larger than --max-slope (1.5), which leaves room for a busy machine and
-for caches. Times are the fastest of some repeats.
+for caches, or than KNOWN_STEEP says, where upstream's passes grow faster still. Times
+are the fastest of some repeats.
 
 --quick takes small sizes, for the test suite.
 """
@@ -174,6 +175,15 @@ KINDS = {
     "refused": (refused, (1000, 16000), (500, 4000), VERIFY),
     "refused-order": (refused_order, (500, 4000), (200, 1600), VERIFY),
 }
+# What is known to grow faster, by kind and pass, all of it upstream's: the slope
+# that it may have instead, which no other pass may.
+KNOWN_STEEP = {
+    ("calls", "OneShotBufferizePass"): 2.2,  # every call asks the whole module
+    ("branches", "OneShotBufferizePass"): 1.9,
+    ("loops", "OneShotBufferizePass"): 1.9,
+    # Level 0: a naive unit has many small ops of its own in one function.
+    ("parameters", "ConvertToLLVMPass"): 2.1,
+}
 LINE = re.compile(r"^\s+([\d.]+) \(\s*[\d.]+%\)\s+(\S.*)$")
 
 
@@ -227,10 +237,12 @@ def main():
                     first = max(before.get(name, 0), 1e-3)
                     slope = math.log(seconds / first) / math.log(large / small)
                     checked += 1
-                    bad = slope > options.max_slope
+                    allowed = KNOWN_STEEP.get((kind, name), options.max_slope)
+                    bad = slope > allowed
                     wrong += bad
                     print(f"  {name:40} {seconds / large * 1e6:9.1f} us each, slope "
-                          f"{slope:.2f}{'  TOO STEEP' if bad else ''}")
+                          f"{slope:.2f}{'  TOO STEEP' if bad else ''}"
+                          f"{'  known' if not bad and slope > options.max_slope else ''}")
     print(f"{checked} passes, {wrong} too steep")
     return 1 if wrong or not checked else 0
 

@@ -90,7 +90,7 @@ func.func @negative_short(%x: f32) -> f32 {
 // What is left of a block is cut again; a part of parts has their status.
 func.func private @free(!llvm.ptr) -> (i32 {fsdp.status})
 // CHECK-LABEL: func.func @twice(
-// CHECK-COUNT-2: call @twice_part
+// CHECK-COUNT-4: call @twice_part
 // CHECK-NOT:     call @twice_part
 // CHECK:         return
 // CHECK:       func.func private @twice_part{{.*}}(%{{.+}}: !llvm.ptr) -> (i32 {fsdp.status})
