@@ -139,7 +139,8 @@ void ElementwiseToKernelsPass::runOnOperation() {
   std::string ptx = features;
   const GpuChip *gpuChip = nullptr;
   if (target == TileTarget::Cuda) {
-    gpuChip = checkChip(getOperation(), chip, ptx);
+    // A kernel has a few words at the most, which every version has room for.
+    gpuChip = checkChip(getOperation(), chip, /*parameterBytes=*/0, ptx);
     if (!gpuChip)
       return signalPassFailure();
   }

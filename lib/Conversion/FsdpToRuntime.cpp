@@ -74,6 +74,7 @@ private:
   LogicalResult lowerCollective(BucketUserOpInterface op);
   LogicalResult lowerLaunch(gpu::LaunchFuncOp op);
   LogicalResult addArguments(func::FuncOp function);
+  void requireDriver(func::FuncOp function);
   void renameEntries();
   void eraseDeclarations();
 
@@ -443,6 +444,18 @@ LogicalResult RuntimeLowering::addArguments(func::FuncOp function) {
   return success();
 }
 
+/// An entry of a module with kernels checks the driver before any rank waits for
+/// another one. Called before there are frame arrays, which then precede it.
+void RuntimeLowering::requireDriver(func::FuncOp function) {
+  if (!function->hasAttr(FsdpDialect::getEntryAttrName()) ||
+      module.getOps<gpu::GPUModuleOp>().empty())
+    return;
+  ImplicitLocOpBuilder b(function.getLoc(), module.getContext());
+  b.setInsertionPointToStart(&function.getBody().front());
+  calls.call(b, RuntimeFunction::fsdprtRequireDriver,
+             {function.getArgument(0), calls.kernelDriver(b)});
+}
+
 /// Gives entries their exported names, once nothing looks them up any more.
 void RuntimeLowering::renameEntries() {
   DenseMap<StringAttr, FlatSymbolRefAttr> renamed;
@@ -525,6 +538,8 @@ LogicalResult RuntimeLowering::run() {
       return failure();
   for (Operation *function : functions)
     arguments.at(function).rewrite();
+  for (Operation *function : functions)
+    requireDriver(cast<func::FuncOp>(function));
   for (Operation *function : functions)
     if (failed(lowerFunction(cast<func::FuncOp>(function))))
       return failure();

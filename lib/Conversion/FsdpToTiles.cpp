@@ -198,7 +198,7 @@ void TileLowering::callTileFunction(const LocalOp &local) {
 /// For the GPU: one kernel, or several if the addresses do not fit the
 /// parameters of one.
 void TileLowering::runKernels(const LocalOp &local) {
-  size_t perKernel = kMaxAddresses / (local.function.adds ? 2 : 1);
+  size_t perKernel = kernels.maxAddresses() / (local.function.adds ? 2 : 1);
   ArrayRef<Value> members = local.members, old = local.old;
   if (members.size() <= perKernel)
     return runKernel(local, local.plan, members, old);
@@ -279,6 +279,18 @@ LogicalResult TileLowering::lower(BucketUserOpInterface op) {
   return success();
 }
 
+/// Bytes of the parameters of the largest kernel, if nothing limits them.
+static int64_t getParameterBytes(ArrayRef<BucketUserOpInterface> ops) {
+  int64_t addresses = 0;
+  for (BucketUserOpInterface op : ops) {
+    int64_t members = op.getMemberValues().size();
+    auto split = dyn_cast<SplitOp>(op.getOperation());
+    bool adds = split && !split.getAdd().empty();
+    addresses = std::max(addresses, adds ? 2 * members : members);
+  }
+  return getParameterBytes(std::min(addresses, kMaxAddresses));
+}
+
 void FsdpToTilesPass::runOnOperation() {
   SmallVector<BucketUserOpInterface> ops;
   WalkResult walk = getOperation().walk([&](BucketUserOpInterface op) {
@@ -297,7 +309,8 @@ void FsdpToTilesPass::runOnOperation() {
   FsdpToTilesPassOptions options = {target, chip, features, printPlan};
   const GpuChip *gpuChip = nullptr;
   if (target == TileTarget::Cuda) {
-    gpuChip = checkChip(getOperation(), options.chip, options.features);
+    gpuChip = checkChip(getOperation(), options.chip, getParameterBytes(ops),
+                        options.features);
     if (!gpuChip)
       return signalPassFailure();
   }

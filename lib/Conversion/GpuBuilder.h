@@ -26,8 +26,12 @@ namespace mlir::fsdp {
 inline constexpr int64_t kThreads = 256;
 /// Rows of a grid.
 inline constexpr int64_t kMaxRows = 65535;
-/// Words that fit the parameter space of a kernel beside the second parameter.
+/// Words of a kernel's first parameter at the most, if its PTX has room for them.
 inline constexpr int64_t kMaxAddresses = 4090;
+/// Bytes of the parameters of a kernel with so many words.
+inline constexpr int64_t getParameterBytes(int64_t numWords) {
+  return 8 * numWords + 8;
+}
 /// Where a kernel's data and table are: global memory.
 inline constexpr unsigned kKernelAddressSpace = 1;
 /// Bytes of a vector on the side whose elements are widest.

@@ -46,6 +46,36 @@ bool GpuChip::hasProgrammaticLaunch() const {
   return !name.starts_with("sm_8");
 }
 
-std::string GpuChip::getFeatures() const {
+/// The first version of PTX whose kernels have more than 4352 bytes of
+/// parameters.
+static constexpr unsigned kManyParameters = 81;
+
+int64_t mlir::fsdp::getMaxParameterBytes(unsigned ptxVersion) {
+  return ptxVersion < kManyParameters ? 4352 : 32764;
+}
+
+unsigned GpuChip::getPtxVersion(int64_t parameterBytes) const {
+  return parameterBytes <= getMaxParameterBytes(ptxVersion)
+             ? ptxVersion
+             : std::max(ptxVersion, kManyParameters);
+}
+
+std::string mlir::fsdp::getPtxFeatures(unsigned ptxVersion) {
   return "+ptx" + std::to_string(ptxVersion);
+}
+
+std::optional<unsigned> mlir::fsdp::parsePtxFeatures(StringRef features) {
+  unsigned version;
+  if (!features.consume_front("+ptx") || features.getAsInteger(10, version))
+    return std::nullopt;
+  return version;
+}
+
+int32_t mlir::fsdp::getPtxDriver(unsigned ptxVersion) {
+  // PTX 8.0 came with CUDA 12.0, and each version with the next CUDA but for
+  // 8.6, which came with 12.7; PTX 9.0 began with CUDA 13.0.
+  int32_t major = ptxVersion / 10, minor = ptxVersion % 10;
+  if (major == 8 && minor >= 6)
+    ++minor;
+  return (major + 4) * 1000 + minor * 10;
 }

@@ -37,6 +37,21 @@ Operation *KernelModule::getParent() {
   return gpuModule;
 }
 
+int64_t KernelModule::maxAddresses() {
+  if (isEmulated())
+    return kMaxAddresses;
+  // Whoever has made the module has chosen the version.
+  getParent();
+  std::optional<unsigned> version = parsePtxFeatures(features);
+  if (ArrayAttr targets = gpuModule.getTargetsAttr())
+    for (Attribute attribute : targets)
+      if (auto target = dyn_cast<NVVM::NVVMTargetAttr>(attribute))
+        version = parsePtxFeatures(target.getFeatures());
+  int64_t room = getMaxParameterBytes(version.value_or(chip->ptxVersion)) -
+                 getParameterBytes(0);
+  return std::min<int64_t>(kMaxAddresses, room / 8);
+}
+
 void KernelModule::run(ImplicitLocOpBuilder &b, LLVM::LLVMFuncOp kernel,
                        Value words, Value operand, int64_t columns,
                        int64_t rows) {
@@ -61,6 +76,7 @@ void KernelModule::run(ImplicitLocOpBuilder &b, LLVM::LLVMFuncOp kernel,
 }
 
 const GpuChip *mlir::fsdp::checkChip(ModuleOp module, StringRef name,
+                                     int64_t parameterBytes,
                                      std::string &features) {
   const GpuChip *chip = GpuChip::lookup(name);
   if (!chip) {
@@ -68,16 +84,13 @@ const GpuChip *mlir::fsdp::checkChip(ModuleOp module, StringRef name,
         << name << "', expected one of " << GpuChip::listNames();
     return nullptr;
   }
-  const std::string oldest = chip->getFeatures();
   if (features.empty())
-    features = oldest;
-  StringRef version = features;
-  unsigned number;
-  if (!version.consume_front("+ptx") || version.getAsInteger(10, number) ||
-      number < chip->ptxVersion) {
+    features = getPtxFeatures(chip->getPtxVersion(parameterBytes));
+  std::optional<unsigned> version = parsePtxFeatures(features);
+  if (!version || *version < chip->ptxVersion) {
     module.emitError("kernels for chip '")
         << chip->name << "' have the features '" << features << "', expected '"
-        << oldest << "' or a later version of PTX";
+        << getPtxFeatures(chip->ptxVersion) << "' or a later version of PTX";
     return nullptr;
   }
   return chip;

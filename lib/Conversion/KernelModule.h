@@ -33,6 +33,9 @@ public:
   /// Whether a kernel has to wait for the one in front of it.
   bool waits() const { return chip && chip->hasProgrammaticLaunch(); }
 
+  /// Addresses of one kernel, which an old version of PTX may limit further.
+  int64_t maxAddresses();
+
   /// Where kernels and their tables are put; created when first asked for.
   Operation *getParent();
   /// A builder that adds to it.
@@ -57,11 +60,12 @@ private:
   gpu::GPUModuleOp gpuModule;
 };
 
-/// The chip of that name, and `features` written where none were given. Emits
-/// an error at `module` and returns null where the chip is not known, or the
-/// features are none of its.
+/// The chip of that name, and `features` written where none were given: the
+/// oldest version of PTX that knows the chip and has room for `parameterBytes`
+/// bytes of parameters. Emits an error at `module` and returns null where the
+/// chip is not known, or the features are none of its.
 const GpuChip *checkChip(ModuleOp module, StringRef name,
-                         std::string &features);
+                         int64_t parameterBytes, std::string &features);
 
 /// An array of 64-bit words in the frame of `function`, so that a loop around
 /// the use does not grow the stack: the addresses of buffers, and other words

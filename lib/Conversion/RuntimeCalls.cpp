@@ -131,17 +131,29 @@ static LLVM::GlobalOp declare(SymbolTable &symbols, ModuleOp module,
   return global;
 }
 
+/// The value of the constant `name`, which another pass defines.
+static Value loadConstant(ImplicitLocOpBuilder &builder, SymbolTable &symbols,
+                          ModuleOp module, StringRef name, Type type) {
+  Value address = LLVM::AddressOfOp::create(
+      builder, LLVM::LLVMPointerType::get(builder.getContext()),
+      declare(symbols, module, name, type).getSymName());
+  return LLVM::LoadOp::create(builder, type, address);
+}
+
+Value RuntimeCalls::kernelDriver(ImplicitLocOpBuilder &builder) {
+  return loadConstant(builder, symbols, module, kKernelDriverSymbol,
+                      builder.getI32Type());
+}
+
 std::pair<Value, Value>
 RuntimeCalls::kernelImage(ImplicitLocOpBuilder &builder) {
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  Type i64 = builder.getI64Type();
   auto image = declare(symbols, module, kKernelImageSymbol,
                        LLVM::LLVMArrayType::get(builder.getI8Type(), 0));
-  auto size = declare(symbols, module, kKernelImageBytesSymbol, i64);
-  Value sizeAddress =
-      LLVM::AddressOfOp::create(builder, pointer, size.getSymName());
-  return {LLVM::AddressOfOp::create(builder, pointer, image.getSymName()),
-          LLVM::LoadOp::create(builder, i64, sizeAddress)};
+  Value address =
+      LLVM::AddressOfOp::create(builder, pointer, image.getSymName());
+  return {address, loadConstant(builder, symbols, module,
+                                kKernelImageBytesSymbol, builder.getI64Type())};
 }
 
 bool mlir::fsdp::isContiguousBuffer(Value buffer) {

@@ -45,6 +45,9 @@ public:
   /// kernels; fsdp-embed-kernels defines both.
   std::pair<Value, Value> kernelImage(ImplicitLocOpBuilder &builder);
 
+  /// The least version of the driver that the image needs, an i32.
+  Value kernelDriver(ImplicitLocOpBuilder &builder);
+
 private:
   ModuleOp module;
   SymbolTable symbols;
@@ -52,10 +55,12 @@ private:
   DenseMap<Operation *, StringAttr> names;
 };
 
-/// Symbols of the image that holds the kernels: its bytes, and their number.
+/// Symbols of the image that holds the kernels: its bytes, their number, and
+/// the least version of the driver that it needs.
 inline constexpr StringLiteral kKernelImageSymbol = "fsdp_kernel_image";
 inline constexpr StringLiteral kKernelImageBytesSymbol =
     "fsdp_kernel_image_bytes";
+inline constexpr StringLiteral kKernelDriverSymbol = "fsdp_kernel_driver";
 
 /// Whether the elements of `buffer` follow each other in memory, as many as its
 /// type says.

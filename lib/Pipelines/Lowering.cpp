@@ -136,7 +136,7 @@ static void addKernels(OpPassManager &manager,
   serialize.format = options.format;
   serialize.toolkit = options.toolkit;
   manager.addPass(createSerializeKernelsPass(serialize));
-  manager.addPass(createEmbedKernelsPass());
+  manager.addPass(createEmbedKernelsPass({options.toolkit}));
 }
 
 void mlir::fsdp::buildFsdpToCudaPipeline(OpPassManager &manager,

@@ -282,6 +282,13 @@ fsdprtStatistics fsdprtContext::statistics() const {
 // Kernels
 //===----------------------------------------------------------------------===//
 
+fsdprtStatus fsdprtContext::requireDriver(int32_t version) {
+  if (failure.failed())
+    return failure.code;
+  Status status = device->requireDriver(version);
+  return status.failed() ? fail(std::move(status)) : FSDPRT_SUCCESS;
+}
+
 fsdprtStatus fsdprtContext::launch(const Launch &launch) {
   if (failure.failed())
     return failure.code;

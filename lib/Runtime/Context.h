@@ -38,6 +38,7 @@ public:
   fsdprtStatus getRank(int64_t *result);
   fsdprtStatus getCoordinate(int32_t axis, int64_t *result);
 
+  fsdprtStatus requireDriver(int32_t version);
   fsdprtStatus launch(const fsdprt::Launch &launch);
 
   /// Copies from `host` to the buffer `data` if `in`, else the other way.

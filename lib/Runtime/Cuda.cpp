@@ -40,7 +40,7 @@ static std::string loadOnce(Api &api) {
   api.name = reinterpret_cast<decltype(api.name)>(library.find(#symbol));
 #include "CudaFunctions.def"
   // First the version: an old driver lacks functions, and that is why.
-  int version = 0;
+  int &version = api.version;
   if (!api.cuDriverGetVersion)
     return name + " has no function cuDriverGetVersion";
   if (api.cuDriverGetVersion(&version) != success ||

@@ -81,8 +81,9 @@ constexpr int jitErrorLogBytes = 6;
 /// The first driver that has all that is not optional.
 constexpr int leastDriverVersion = 12000;
 
-/// The functions of the driver, by name.
+/// The driver's version, and its functions by name.
 struct Api {
+  int version = 0;
 #define FSDPRT_CUDA(name, symbol, parameters)                                  \
   Result(*name) parameters = nullptr;
 #include "CudaFunctions.def"

@@ -46,6 +46,9 @@ public:
   /// Work that has been given to the device may still use the buffer.
   virtual void free(void *data) = 0;
 
+  /// Fails if the device's driver is older than `version` of CUDA.
+  virtual Status requireDriver(int version) = 0;
+
   virtual Status launch(const Launch &launch) = 0;
 
   /// From one buffer to another one, after all work given to the device before.

@@ -253,6 +253,15 @@ bool DeviceCuda::isCapturing() const {
          status != 0;
 }
 
+Status DeviceCuda::requireDriver(int version) {
+  if (api->version >= version)
+    return {};
+  return {FSDPRT_DEVICE_ERROR,
+          "the artefact needs a driver of CUDA " +
+              cuda::describeVersion(version) + " or newer, but that of " +
+              name + " is of CUDA " + cuda::describeVersion(api->version)};
+}
+
 Status DeviceCuda::findKernel(const Launch &launch, cuda::Function &function) {
   auto known = functions.find({launch.image, launch.kernel});
   if (known != functions.end()) {

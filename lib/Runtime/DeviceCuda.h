@@ -75,6 +75,7 @@ public:
 
   Status allocate(int64_t bytes, void *&data) override;
   void free(void *data) override;
+  Status requireDriver(int version) override;
   Status launch(const Launch &launch) override;
   Status copy(void *to, const void *from, int64_t bytes) override;
   Status upload(const void *host, int64_t bytes, void *&data) override;

@@ -66,6 +66,8 @@ public:
     releaseKept(peakBytes);
   }
 
+  Status requireDriver(int) override { return {}; }
+
   Status launch(const Launch &launch) override {
     return {FSDPRT_INVALID_ARGUMENT,
             "launch of kernel '" + launch.kernel +

@@ -123,6 +123,10 @@ fsdprtStatus fsdprtAllReduce(fsdprtContext *context, const char *bucket,
   });
 }
 
+fsdprtStatus fsdprtRequireDriver(fsdprtContext *context, int32_t version) {
+  return context->requireDriver(version);
+}
+
 fsdprtStatus fsdprtLaunch(fsdprtContext *context, const void *image,
                           int64_t imageBytes, const char *kernel,
                           int64_t blocksX, int64_t blocksY, int64_t threads,

@@ -15,9 +15,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from local_ops import read_local_ops
 
-# Addresses that fit a kernel's parameters, those of existing shards included;
-# an op with more members is launched in parts.
-MAX_ADDRESSES = 4090
+# Addresses of a kernel, those of existing shards included; an op with more
+# members is launched in parts. The second number is for PTX before 8.1, if the
+# caller asks for it.
+MAX_ADDRESSES, MAX_ADDRESSES_OF_PTX_80 = 4090, 543
 THREADS = 256  # of a block
 IMAGE = "fsdp_kernel_image"  # the symbol of an artefact's kernels
 
@@ -85,7 +86,7 @@ def _calls(text):
     return calls
 
 
-def _launches(text, ops):
+def _launches(text, ops, max_addresses):
     """The launches, matched with the ops that they stem from."""
     found = _calls(text)
     launches = []
@@ -94,7 +95,7 @@ def _launches(text, ops):
             continue
         members = len(op.member_dtypes)
         addresses = 2 if op.adds else 1
-        per_launch = MAX_ADDRESSES // addresses
+        per_launch = max_addresses // addresses
         for first in range(0, members, per_launch):
             count = min(per_launch, members - first)
             part = op.layout.layouts[first : first + count]
@@ -109,15 +110,19 @@ def _launches(text, ops):
     return launches
 
 
-def compile_module(text, chip=None):
+def compile_module(text, chip=None, features=None):
     """`text`: a module whose local ops are in buffer form. It goes through the
     pipeline that artefacts are made with: the PTX is the image that they embed,
     the launches are the calls that their host code makes."""
     opt = os.environ.get("FSDP_OPT", "fsdp-opt")
     ops = read_local_ops(_run([opt], text))
     options = "format=isa" + (f" chip={chip}" if chip else "")
+    options += f" features={features}" if features else ""
     lowered = _run([opt, f"--fsdp-to-cuda={options}"], text)
-    launches = _launches(lowered, ops)
+    few = features == "+ptx80"
+    launches = _launches(
+        lowered, ops, MAX_ADDRESSES_OF_PTX_80 if few else MAX_ADDRESSES
+    )
     if not launches:
         return Compiled("", ops, [])
     image = re.search(rf'constant @{IMAGE}\("((?:[^"\\]|\\.)*)"\)', lowered)

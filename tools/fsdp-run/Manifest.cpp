@@ -231,6 +231,14 @@ Expected<Manifest> Manifest::parse(StringRef json) {
   if (!hash)
     return hash.takeError();
   manifest.planHash = *hash;
+  if (object->get("driver")) {
+    auto driver = getInteger(*object, "driver");
+    if (!driver)
+      return driver.takeError();
+    if (*driver < 0 || *driver > INT32_MAX)
+      return invalid("driver " + Twine(*driver));
+    manifest.driver = *driver;
+  }
   auto grid = getIntegers(*object, "grid");
   if (!grid)
     return grid.takeError();

@@ -64,6 +64,7 @@ struct Manifest {
   std::vector<int64_t> grid;
   int64_t ranks = 0;
   std::string planHash;
+  int32_t driver = 0; ///< the least one, as CUDA counts; 0 if it needs none
   std::vector<std::unique_ptr<Unit>> units;
   std::vector<Entry> entries;
 

@@ -313,7 +313,8 @@ void Ranks::State::body(int64_t index, fsdprtEntry function,
   std::string plan = manifest.planHash;
   for (const std::string &line : options.agreed)
     plan += "\n" + line;
-  if (!check(index, fsdprtStart(rank.context, plan.c_str())) ||
+  if (!check(index, fsdprtRequireDriver(rank.context, manifest.driver)) ||
+      !check(index, fsdprtStart(rank.context, plan.c_str())) ||
       !load(index, inputs) || !meetLoaded(index))
     return;
   rank.started = nanoseconds();

@@ -204,6 +204,40 @@ TEST(CudaDevice, PtxSaysWhatItsParametersAre) {
                              "expected 8 bytes");
 }
 
+TEST(CudaDevice, PtxThatTheDriverDoesNotKnow) {
+  LocalWorld world;
+  const char ptx[] = ".version 9.1\n.entry two(.param .align 8 .b8 two_0[16],\n"
+                     " .param .u64 two_1)\n{}\n";
+  EXPECT_EQ(launch(world.context(), "two", nullptr, nullptr, nullptr, ptx),
+            FSDPRT_DEVICE_ERROR);
+  EXPECT_EQ(world.message(),
+            "kernel 'two': device 0 (Fake GPU, sm_90): cuLibraryLoadData: "
+            "CUDA_ERROR_UNSUPPORTED_PTX_VERSION");
+}
+
+TEST(CudaDevice, PtxWithMoreParametersThanItsVersionAllows) {
+  LocalWorld world;
+  const char ptx[] = ".version 8.0\n.entry two(.param .align 8 .b8 two_0[4352],"
+                     "\n .param .u64 two_1)\n{}\n";
+  EXPECT_EQ(launch(world.context(), "two", nullptr, nullptr, nullptr, ptx),
+            FSDPRT_DEVICE_ERROR);
+  EXPECT_EQ(world.message(),
+            "kernel 'two': device 0 (Fake GPU, sm_90): cuLibraryLoadData: "
+            "CUDA_ERROR_INVALID_PTX");
+}
+
+TEST(CudaDevice, DriverThatAnArtefactNeeds) {
+  LocalWorld world;
+  fsdprtContext *context = world.context();
+  EXPECT_EQ(fsdprtRequireDriver(context, 0), FSDPRT_SUCCESS);
+  EXPECT_EQ(fsdprtRequireDriver(context, 13000), FSDPRT_SUCCESS);
+  EXPECT_EQ(fsdprtRequireDriver(context, 13010), FSDPRT_DEVICE_ERROR);
+  EXPECT_EQ(world.message(),
+            "the artefact needs a driver of CUDA 13.1 or newer, but that of "
+            "device 0 (Fake GPU, sm_90) is of CUDA 13.0");
+  EXPECT_EQ(launch(context, "add"), FSDPRT_DEVICE_ERROR);
+}
+
 TEST(CudaDevice, ArtefactForOtherChips) {
   LocalWorld world;
   fakes().fail("cuLibraryLoadData", 1, errorNoBinaryForGpu);

@@ -46,6 +46,11 @@ TEST(Launch, HostRunsNoKernels) {
                          "kernels, expected a cuda device");
 }
 
+TEST(Launch, HostHasNoDriver) {
+  TestWorld world({1});
+  EXPECT_EQ(fsdprtRequireDriver(world[0], 99990), FSDPRT_SUCCESS);
+}
+
 TEST(Launch, WhatNoDeviceCouldRunIsRefused) {
   Sample sample;
   sample.kernel = nullptr;

@@ -92,7 +92,8 @@ def FsdpToTilesPass : Pass<"convert-fsdp-to-tiles", "::mlir::ModuleOp"> {
            "chip that the kernels are for (target=cuda)">,
     Option<"features", "features", "std::string", "",
            "version of PTX, +ptx80 or later; by default the oldest one that "
-           "knows the chip (target=cuda)">,
+           "knows the chip and has room for the kernels' parameters "
+           "(target=cuda)">,
     Option<"printPlan", "print-plan", "bool", "false",
            "print the tiles of every op to the standard error">,
   ];
@@ -396,8 +397,11 @@ def EmbedKernelsPass : Pass<"fsdp-embed-kernels", "::mlir::ModuleOp"> {
     Takes a module whose `gpu.module` has become a `gpu.binary` with one object.
     Its bytes become the constant `fsdp_kernel_image`, and their number
     `fsdp_kernel_image_bytes`, to which the launches refer. PTX gets a final
-    zero. Afterwards there is no `gpu.binary` left; a module without one is left
-    alone. More than one binary or object is refused.
+    zero. `fsdp_kernel_driver` becomes the least version of the driver that takes
+    them, which the manifest, if there is one, says too: the first that knows the
+    version of PTX, and, where there is machine code, that of the major version
+    of the toolkit. Afterwards there is no `gpu.binary` left. More than one binary
+    or object is refused.
 
     ```mlir
     module attributes {gpu.container_module} {
@@ -406,6 +410,10 @@ def EmbedKernelsPass : Pass<"fsdp-embed-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let options = [
+    Option<"toolkit", "toolkit", "std::string", "",
+           "path of the CUDA toolkit that made machine code">,
+  ];
 }
 
 def VerifyDeviceMemoryPass

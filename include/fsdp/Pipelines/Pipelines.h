@@ -124,7 +124,8 @@ struct FsdpToCudaOptions : PassPipelineOptions<FsdpToCudaOptions> {
   Option<std::string> features{
       *this, "features",
       llvm::cl::desc("version of PTX, +ptx80 or later; by default the oldest "
-                     "one that knows the chip"),
+                     "one that knows the chip and has room for the kernels' "
+                     "parameters"),
       llvm::cl::init("")};
   Option<std::string> format{
       *this, "format",

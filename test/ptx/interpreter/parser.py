@@ -59,6 +59,7 @@ class Kernel:
 
 @dataclass
 class Module:
+    version: tuple  # of PTX
     target: str
     globals: dict  # name -> bytes, as an array
     alignments: dict  # name -> alignment
@@ -154,11 +155,26 @@ PARAM = re.compile(
 )
 GLOBAL = re.compile(r"\.global \.align (\d+) \.b8 (\w+)\[(\d+)\] = \{([^}]*)\};")
 # What does not change what a kernel computes.
-IGNORED = (".version", ".address_size", ".maxnreg")
+IGNORED = (".address_size", ".maxnreg")
+
+
+def max_param_bytes(version):
+    """What the parameters of a kernel may take together."""
+    return 4352 if version < (8, 1) else 32764
+
+
+def _check_params(kernel, version):
+    most = max_param_bytes(version)
+    if kernel.param_bytes > most:
+        text = ".".join(map(str, version))
+        raise PtxError(
+            f"{kernel.name}: {kernel.param_bytes} bytes of parameters, but PTX {text} "
+            f"has room for {most}"
+        )
 
 
 def parse(text):
-    module = Module("", {}, {}, {})
+    module = Module((0, 0), "", {}, {}, {})
     header, params, max_threads, reader = None, [], 0, None
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.split("//")[0].strip()
@@ -167,6 +183,7 @@ def parse(text):
         if reader is not None:
             if line == "}":
                 kernel = reader.finish(header, params, max_threads)
+                _check_params(kernel, module.version)
                 module.kernels[header] = kernel
                 header, params, max_threads, reader = None, [], 0, None
             else:
@@ -180,6 +197,8 @@ def parse(text):
             content[: values.size] = values
             module.globals[data[2]] = content
             module.alignments[data[2]] = int(data[1])
+        elif line.startswith(".version"):
+            module.version = tuple(map(int, line.split()[1].split(".")))
         elif line.startswith(".target"):
             module.target = line.split()[1]
         elif line.startswith(".visible .entry"):

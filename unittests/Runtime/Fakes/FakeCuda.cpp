@@ -200,6 +200,37 @@ std::vector<size_t> sizesInPtx(const std::string &text, size_t begin) {
   return sizes;
 }
 
+/// The version of PTX in tenths, 0 of what is none.
+int versionOfPtx(const std::string &text) {
+  const std::string word = ".version ";
+  size_t at = text.find(word);
+  if (at == std::string::npos)
+    return 0;
+  int major = parse<int>(text, at += word.size());
+  return 10 * major + parse<int>(text, text.find('.', at) + 1);
+}
+
+/// The first CUDA whose driver compiles a version of PTX: 8.0 came with 12.0,
+/// 8.6 with 12.7, 9.0 with 13.0.
+int cudaOfPtx(int version) {
+  return (version / 10 + 4) * 1000 +
+         (version % 10 + (version >= 86 && version < 90)) * 10;
+}
+
+/// True if a kernel has more parameters than its version of PTX allows.
+bool hasTooManyParameters(const std::string &text) {
+  const size_t most = versionOfPtx(text) < 81 ? 4352 : 32764;
+  for (size_t at = 0; (at = text.find(".entry ", at)) != std::string::npos;
+       ++at) {
+    size_t sum = 0;
+    for (size_t size : sizesInPtx(text, at))
+      sum += size;
+    if (sum > most)
+      return true;
+  }
+  return false;
+}
+
 /// Work for the interpreter; a kernel that does wrong breaks the device.
 void interpret(const fake::InterpretedLaunch &launch) {
   std::string problem = fake::Interpreter::get()->run(launch, state().buffers);
@@ -215,6 +246,11 @@ int versionOf(const char *variable, int usual) {
   return text ? std::atoi(text) : usual;
 }
 
+int cudaVersion() { return versionOf("FSDP_FAKE_CUDA_VERSION", 13000); }
+
+constexpr Result errorInvalidPtx = 218;
+constexpr Result errorUnsupportedPtx = 222;
+
 } // namespace
 
 extern "C" {
@@ -225,13 +261,15 @@ Result cuInit(unsigned) {
 }
 
 Result cuDriverGetVersion(int *version) {
-  *version = versionOf("FSDP_FAKE_CUDA_VERSION", 13000);
+  *version = cudaVersion();
   return success;
 }
 
 Result cuGetErrorName(Result error, const char **text) {
   *text = error == errorOutOfMemory      ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == errorNoBinaryForGpu ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
+          : error == errorInvalidPtx     ? "CUDA_ERROR_INVALID_PTX"
+          : error == errorUnsupportedPtx ? "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
           : error == errorNotFound       ? "CUDA_ERROR_NOT_FOUND"
                                          : nullptr;
   return success;
@@ -446,6 +484,14 @@ Result cuLibraryLoadData(Library *library, const void *code, int *options,
                          void **values, unsigned count, int *, void **,
                          unsigned) {
   UNSAFE(cuLibraryLoadData);
+  const char *text = static_cast<const char *>(code);
+  // An ELF file, or the magic number of a fat binary.
+  bool binary = std::memcmp(text, "\177ELF", 4) == 0 ||
+                static_cast<unsigned char>(*text) == 0x50;
+  if (!binary && cudaOfPtx(versionOfPtx(text)) > cudaVersion())
+    return errorUnsupportedPtx;
+  if (!binary && hasTooManyParameters(text))
+    return errorInvalidPtx;
   auto *made = new FakeLibrary();
   for (unsigned i = 0; i < count; ++i) {
     if (options[i] == jitErrorLog)
@@ -453,11 +499,8 @@ Result cuLibraryLoadData(Library *library, const void *code, int *options,
     if (options[i] == jitErrorLogBytes)
       made->logBytes = reinterpret_cast<size_t>(values[i]);
   }
-  const char *text = static_cast<const char *>(code);
-  // An ELF file, or the magic number of a fat binary.
-  made->binary = std::memcmp(text, "\177ELF", 4) == 0 ||
-                 static_cast<unsigned char>(*text) == 0x50;
-  if (!made->binary)
+  made->binary = binary;
+  if (!binary)
     made->text = std::make_shared<std::string>(text);
   ++state().live["libraries"];
   *library = reinterpret_cast<Library>(made);
