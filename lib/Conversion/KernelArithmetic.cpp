@@ -96,10 +96,27 @@ Value KernelArithmetic::add(OpBuilder &b, Location loc, Value lhs,
 // Division by a constant
 //===----------------------------------------------------------------------===//
 
-/// Dividing by a power of two is multiplying by its exact reciprocal.
-static bool isPowerOfTwo(float divisor) {
+static bool isPowerOfTwo(double divisor) {
   int exponent;
-  return std::frexp(divisor, &exponent) == 0.5f;
+  return std::frexp(divisor, &exponent) == 0.5;
+}
+
+/// Dividing by a power of two is multiplying by its exact reciprocal. LLVM
+/// would see that too, but not where the reciprocal is subnormal, or infinite:
+/// then it is two factors, and the first product is exact or infinite itself.
+static Value divideByPowerOfTwo(OpBuilder &b, Location loc, Value value,
+                                double divisor) {
+  auto type = cast<FloatType>(getElementTypeOrSelf(value.getType()));
+  int largest = APFloat::semanticsMaxExponent(type.getFloatSemantics());
+  int left = -std::ilogb(divisor);
+  do {
+    int power = std::min(left, largest);
+    Value factor =
+        splat(b, loc, value, b.getFloatAttr(type, std::ldexp(1.0, power)));
+    value = arith::MulFOp::create(b, loc, value, factor);
+    left -= power;
+  } while (left > 0);
+  return value;
 }
 
 bool mlir::fsdp::isReciprocalExact(Type dtype, float divisor) {
@@ -177,25 +194,23 @@ Value KernelArithmetic::divide(OpBuilder &b, Location loc, Value value,
                                double divisor) const {
   Type dtype = getElementTypeOrSelf(value.getType());
   if (dtype.isF64()) {
+    if (isPowerOfTwo(divisor))
+      return divideByPowerOfTwo(b, loc, value, divisor);
     Value by = splat(b, loc, value, b.getF64FloatAttr(divisor));
     return arith::DivFOp::create(b, loc, value, by);
   }
   float divisorF32 = static_cast<float>(divisor);
   Value x = cast(b, loc, value, b.getF32Type());
-  // LLVM turns a division by a power of two into an exact multiplication. Any
-  // other one would be an instruction sequence with a call for rare operands.
+  // A division would be an instruction sequence with a call for rare operands.
   // In f32 the reciprocal gives the quotient of 16-bit operands where all of
   // them were tried. In f64 it always does: the result is the f64 next to the
   // quotient, and the quotient of two f32 is either an f64 itself or further
   // than that from the middle between two f32.
-  Value quotient;
-  if (isPowerOfTwo(divisorF32)) {
-    Value by = splat(b, loc, x, b.getF32FloatAttr(divisorF32));
-    quotient = arith::DivFOp::create(b, loc, x, by);
-  } else {
-    quotient = divideByReciprocal(
-        b, loc, x, divisorF32,
-        dividesInF64(dtype, divisor) ? b.getF64Type() : b.getF32Type());
-  }
+  Value quotient =
+      isPowerOfTwo(divisorF32)
+          ? divideByPowerOfTwo(b, loc, x, divisorF32)
+          : divideByReciprocal(b, loc, x, divisorF32,
+                               dividesInF64(dtype, divisor) ? b.getF64Type()
+                                                            : b.getF32Type());
   return cast(b, loc, quotient, dtype);
 }

@@ -28,6 +28,9 @@ from random_modules import Case, modules
 from run_kernels import launches_by_op
 
 DIVISORS = [2.0, 3.0, 6.0, 7.0, 10.0, 24.0, 1000.0, 0.75, 1.5, 0.3, 1e-3, 1e-30, 1e30]
+# Their reciprocals are subnormal, or infinite, in f32 and in f64.
+DIVISORS += [2.0**127, 2.0**-127, 2.0**-149]
+DIVISORS_OF_F64 = [2.0, 2.0**1023, 2.0**-1023, 2.0**-1074]
 # Fractions of f32 around which roundings change.
 FRACTIONS = [0, 1, 2, 0x400000, 0x3FFFFF, 0x555555, 0x2AAAAA, 0x7FFFFF, 0x7FFFFE]
 
@@ -44,10 +47,15 @@ class Division(Case):
 
 def operands(name):
     """All bits of a 16-bit type; of f32 every sign and exponent, each with edges
-    and some random fractions."""
+    and some random fractions; of f64 the same with a few fractions."""
     if dtype(name).size == 2:
         return np.arange(2**16, dtype=np.uint16).view(dtype(name).carrier)
     rng = np.random.default_rng(0)
+    if name == "f64":
+        ends = np.arange(2**12, dtype=np.uint64)[:, None] << np.uint64(52)
+        fractions = rng.integers(0, 2**52, (2**12, 8), np.uint64)
+        fractions[:, :3] = 0, 1, 2**52 - 1
+        return (ends | fractions).reshape(-1).view(np.float64)
     ends = np.arange(2**9, dtype=np.uint32)[:, None] << np.uint32(23)
     fractions = rng.integers(0, 2**23, (2**9, 128), np.uint32)
     fractions[:, : len(FRACTIONS)] = FRACTIONS
@@ -66,8 +74,9 @@ def method(kernel):
 
 def main():
     names = ["bf16", "f16", "f32"]
-    values = {name: operands(name) for name in names}
+    values = {name: operands(name) for name in names + ["f64"]}
     pairs = [(name, divisor) for name in names for divisor in DIVISORS]
+    pairs += [("f64", divisor) for divisor in DIVISORS_OF_F64]
     cases = [
         Division(i, name, divisor, values[name].size)
         for i, (name, divisor) in enumerate(pairs)
