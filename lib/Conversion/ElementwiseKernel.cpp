@@ -460,7 +460,7 @@ LLVM::LLVMFuncOp ElementwiseBuilder::build() {
                      (isLinear ? 1 : 0);
   std::string name = kernel.getName();
   Frame frame = {name, std::max<int64_t>(numWords, 1), kernel.waits,
-                 /*registers=*/std::nullopt};
+                 /*registers=*/std::nullopt, /*rowsFirst=*/false};
   LLVM::LLVMFuncOp func = buildKernel(
       frame,
       [&]() -> std::pair<Value, Value> {

@@ -233,7 +233,8 @@ void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
   llvm::append_range(values, old);
   Value addresses = createWordArray(b, local.parent, values);
   Value rows = createPointer(b, op.getBucketValues().front().first);
-  kernels.run(b, callee, addresses, rows, plan.tiles.size(), plan.rows);
+  kernels.run(b, callee, addresses, rows, plan.tiles.size(), plan.rows,
+              kernel.rowsFirst());
 }
 
 LogicalResult TileLowering::lower(BucketUserOpInterface op) {

@@ -111,6 +111,8 @@ GpuBuilder::buildKernel(const Frame &frame,
                     b.getI32IntegerAttr(*frame.registers));
     Value x = NVVM::BlockIdXOp::create(b, i32);
     Value y = NVVM::BlockIdYOp::create(b, i32);
+    if (frame.rowsFirst)
+      std::swap(x, y);
     thread = NVVM::ThreadIdXOp::create(b, i32);
     // Harmless unless the launch asks to overlap with the kernel before.
     if (frame.waits)

@@ -56,6 +56,8 @@ protected:
     bool waits; ///< for the kernel in front of it
     /// Registers of a thread at the most; none: the assembler chooses.
     std::optional<int64_t> registers;
+    /// The grid is (rows, columns) and not (columns, rows), as in its launch.
+    bool rowsFirst = false;
   };
 
   /// Creates the kernel at the insertion point. `body` builds what one thread

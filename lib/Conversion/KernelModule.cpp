@@ -54,7 +54,7 @@ int64_t KernelModule::maxAddresses() {
 
 void KernelModule::run(ImplicitLocOpBuilder &b, LLVM::LLVMFuncOp kernel,
                        Value words, Value operand, int64_t columns,
-                       int64_t rows) {
+                       int64_t rows, bool rowsFirst) {
   operand = LLVM::AddrSpaceCastOp::create(
       b, LLVM::LLVMPointerType::get(b.getContext(), kKernelAddressSpace),
       operand);
@@ -65,6 +65,8 @@ void KernelModule::run(ImplicitLocOpBuilder &b, LLVM::LLVMFuncOp kernel,
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, value);
   };
+  if (rowsFirst)
+    std::swap(columns, rows);
   Value one = index(1);
   gpu::LaunchFuncOp::create(
       b,

@@ -47,10 +47,12 @@ public:
     symbolTables.getSymbolTable(getParent()).insert(symbol);
   }
 
-  /// Runs `kernel` on columns x rows blocks (index). Its first parameter is the
+  /// Runs `kernel` on columns x rows blocks, or rows x columns if it has been
+  /// built as `rowsFirst`. Its first parameter is the
   /// array of words at `words`, its second one is the pointer `operand`.
   void run(ImplicitLocOpBuilder &b, LLVM::LLVMFuncOp kernel, Value words,
-           Value operand, int64_t columns, int64_t rows);
+           Value operand, int64_t columns, int64_t rows,
+           bool rowsFirst = false);
 
 private:
   ModuleOp module;

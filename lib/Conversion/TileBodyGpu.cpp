@@ -9,7 +9,7 @@
 // One block of 256 threads per tile and row, not persistent. A thread handles
 // vectors of 16 bytes on the side whose elements are wider, so that a warp's
 // loads and stores are whole sectors, and issues the loads of a batch before it
-// uses the first one. Which of four classes a block takes is decided at run
+// uses the first one. Which of five classes a block takes is decided at run
 // time by values that are the same in the whole block, so any caller's pointer
 // is safe; no class touches a byte outside the tensors. The classes stand in
 // one file because they share those values, and the choice between them.
@@ -19,9 +19,12 @@
 //               legal, predicated stores, zeros for the padding; the elements
 //               of a last partial vector by single threads
 //   Z  zero     nothing valid: zeros only, the source is never touched
-//   S  scalar   everything else: one element per thread and step; where a side
-//               is not even aligned to its elements, which a device would not
-//               load or store, byte by byte
+//   U  unequal  one run whose sides start at different places in a vector: the
+//               two aligned vectors that a vector lies in, shifted together;
+//               elements at both ends by single threads
+//   S  scalar   everything else: one element per thread and step, several steps
+//               at a time; where a side is not even aligned to its elements,
+//               which a device would not load or store, byte by byte
 //
 // The same ops run on the CPU, thread by thread, when the kernel is emulated.
 // There a predicated store is a branch, and casts are KernelArithmetic's.
@@ -40,17 +43,24 @@ using namespace mlir::fsdp;
 
 /// Registers of a thread: with more, an SM would not hold all of its 2048
 /// threads. Loads in flight, and so the speed, are proportional to their
-/// number. Class V needs more where it narrows into several runs, whose places
-/// are computed one by one; six blocks, 1536 threads, then have as much in
-/// flight.
+/// number. Unpacking into several runs, whose places are computed one by one,
+/// and code for more than two pairs of dtypes would spill; six blocks, 1536
+/// threads, then have as much in flight.
 static constexpr int64_t kRegisters = 32;
-static constexpr int64_t kRegistersOfNarrowRuns = 40;
+static constexpr int64_t kMoreRegisters = 40;
+static constexpr size_t kFewPairs = 2;
 /// Vectors of a thread that are loaded before the first is used, at the most,
 /// and bytes: half of its registers, or a quarter in class V, where others hold
 /// places and counts; half of that where a division works with f64.
 static constexpr int64_t kBatch = 4;
 static constexpr int64_t kBatchBytes = 64;
 static constexpr int64_t kSmallBatchBytes = 32;
+/// Bytes of a batch of class U that are loaded, each as part of two vectors.
+static constexpr int64_t kUnequalBatchBytes = 16;
+/// Elements of a batch of class S.
+static constexpr int64_t kScalarBatch = 4;
+/// Vectors that a tile of class U has at the least.
+static constexpr int64_t kUnequalVectors = 4;
 
 namespace {
 /// What a pair of dtypes means in the direction of the copy.
@@ -113,8 +123,17 @@ private:
                            const Place &place);
   void buildPartialVectors(const TileValues &tile, const Copy &copy,
                            const Place &place);
+  Value isUnequal(const TileValues &tile, const Copy &copy, const Place &place);
+  void buildUnequal(const TileValues &tile, const Copy &copy,
+                    const Place &place);
+  SmallVector<Value> shiftWords(SmallVector<Value> loaded, Value skipped,
+                                Value shift);
   void buildScalar(const TileValues &tile, const Copy &copy,
                    const Place &place);
+  void buildScalarBatches(const TileValues &tile, const Copy &copy,
+                          const Place &place);
+  void buildZeroElements(const TileValues &tile, const Copy &copy,
+                         const Place &place);
   void buildZero(const TileValues &tile, const Copy &copy, const Place &place);
 
   Elements find(const TileValues &tile, Value index, int64_t width,
@@ -123,6 +142,8 @@ private:
   Value realEnd(const TileValues &tile) {
     return select(tile.several, tile.real, tile.valid);
   }
+  Value loadElement(const Copy &copy, const Place &place, Value from, Value to,
+                    Access access);
   void copyElement(const Copy &copy, const Place &place, Value index,
                    Value inMember, Access access);
   void zeroElement(const Copy &copy, const Place &place, Value index,
@@ -131,6 +152,7 @@ private:
                    Access access);
 
   void storeWordsIf(Value condition, Value words, Value at);
+  void storeIf(Value condition, Value value, Value base, Value index);
   Value convertWords(const Copy &copy, Value words, Value old);
   Value convert(const Copy &copy, Value value, Value old);
   const TileKernel &kernel;
@@ -158,6 +180,21 @@ void GpuTileBuilder::storeWordsIf(Value condition, Value words, Value at) {
           ? "st.global.v2.b32 [{$r0}], { {$r1}, {$r2} };"
           : "st.global.v4.b32 [{$r0}], { {$r1}, {$r2}, {$r3}, {$r4} };";
   NVVM::InlinePtxOp::create(b, TypeRange(), /*readOnlyArgs=*/operands,
+                            /*readWriteArgs=*/ValueRange(), code, condition);
+}
+
+/// The same with `value`, an integer, as element `index` (i32) after `base`.
+void GpuTileBuilder::storeIf(Value condition, Value value, Value base,
+                             Value index) {
+  if (emulate)
+    return when(condition, [&] { store(value, base, index, Access::Whole); });
+  unsigned bits = value.getType().getIntOrFloatBitWidth();
+  Value at = elementAt(base, index, bits / 8);
+  if (bits == 8) // no register is so short
+    value = arith::ExtUIOp::create(b, b.getI16Type(), value);
+  std::string code = "st.global.b" + std::to_string(bits) + " [{$r0}], {$r1};";
+  NVVM::InlinePtxOp::create(b, TypeRange(),
+                            /*readOnlyArgs=*/ValueRange{at, value},
                             /*readWriteArgs=*/ValueRange(), code, condition);
 }
 
@@ -248,7 +285,7 @@ Place GpuTileBuilder::locate(const TileValues &tile, const Copy &copy,
 Elements GpuTileBuilder::find(const TileValues &tile, Value index,
                               int64_t width, Value realEnd) {
   // The run without a division; 0 if the tile has one run. The product of a
-  // place in the tile and 2^26 needs 64 bits.
+  // place in the tile and 2^28 needs 64 bits.
   Value vectorIndex = shiftRight(index, tile.vectorLog);
   Value product = mul(widen(vectorIndex), widen(tile.reciprocal));
   Value run = narrow(shiftRight(product, constant64(kReciprocalLog)));
@@ -306,29 +343,31 @@ void GpuTileBuilder::buildFull(const Copy &copy, const Place &place) {
   }
 }
 
-/// Elements are loaded and stored as integers: LLVM merges stores of branches,
-/// and on the CPU a bf16 that it carries from one to the other becomes a call.
-void GpuTileBuilder::copyElement(const Copy &copy, const Place &place,
-                                 Value index, Value inMember, Access access) {
-  Value from = function.packs ? inMember : index;
-  Value to = function.packs ? index : inMember;
+/// Element `from` of the source as the bits that element `to` of the target
+/// gets. Elements are loaded and stored as integers: LLVM merges stores of
+/// branches, and on the CPU a bf16 that it carries from one to the other
+/// becomes a call.
+Value GpuTileBuilder::loadElement(const Copy &copy, const Place &place,
+                                  Value from, Value to, Access access) {
+  if (copy.isPlain)
+    return load(copy.from, place.source, from, access);
   auto loadFloat = [&](Type dtype, Value base, Value at) {
     Value bits =
         load(b.getIntegerType(dtype.getIntOrFloatBitWidth()), base, at, access);
     return arith::BitcastOp::create(b, dtype, bits).getResult();
   };
-  Value value;
-  if (copy.isPlain) {
-    value = load(copy.from, place.source, from, access);
-  } else {
-    Value old = function.adds ? loadFloat(copy.to, place.old, to) : Value();
-    value = convert(copy, loadFloat(copy.from, place.source, from), old);
-    value =
-        arith::BitcastOp::create(b, b.getIntegerType(8 * copy.toBytes), value);
-    if (access == Access::Bytes)
-      value = asInteger(value);
-  }
-  store(value, place.target, to, access);
+  Value old = function.adds ? loadFloat(copy.to, place.old, to) : Value();
+  Value value = convert(copy, loadFloat(copy.from, place.source, from), old);
+  value =
+      arith::BitcastOp::create(b, b.getIntegerType(8 * copy.toBytes), value);
+  return access == Access::Bytes ? asInteger(value) : value;
+}
+
+void GpuTileBuilder::copyElement(const Copy &copy, const Place &place,
+                                 Value index, Value inMember, Access access) {
+  Value from = function.packs ? inMember : index;
+  Value to = function.packs ? index : inMember;
+  store(loadElement(copy, place, from, to, access), place.target, to, access);
 }
 
 void GpuTileBuilder::zeroElement(const Copy &copy, const Place &place,
@@ -455,19 +494,206 @@ void GpuTileBuilder::buildScalar(const TileValues &tile, const Copy &copy,
   });
 }
 
+/// Batches of elements, all of which are loaded before the first is stored.
+/// What is not valid reads the tile's first element, which must be.
+void GpuTileBuilder::buildScalarBatches(const TileValues &tile,
+                                        const Copy &copy, const Place &place) {
+  bool isLarge =
+      copy.fromBytes == 8 || copy.toBytes == 8 ||
+      (function.divide && arithmetic.dividesInF64(copy.wire, *function.divide));
+  int64_t steps = isLarge ? kScalarBatch / 2 : kScalarBatch;
+  Value end = function.packs ? tile.count : realEnd(tile);
+  loop(thread, end, kThreads * steps, [&](Value first) {
+    SmallVector<std::pair<Elements, Value>> batch;
+    for (int64_t step = 0; step < steps; ++step) {
+      Value index = add(first, constant32(step * kThreads));
+      Elements element = find(tile, index, 1, realEnd(tile));
+      Value from = function.packs
+                       ? element.inMember
+                       : select(element.isValid, index, constant32(0));
+      batch.emplace_back(element, loadElement(copy, place, from, /*to=*/Value(),
+                                              Access::Whole));
+    }
+    for (int64_t step = 0; step < steps; ++step) {
+      auto [element, value] = batch[step];
+      Value index = add(first, constant32(step * kThreads));
+      if (function.packs) {
+        value = select(element.isValid, value, constant(value.getType(), 0));
+        storeIf(less(index, tile.count), value, place.target, index);
+      } else {
+        storeIf(element.isValid, value, place.target, element.inMember);
+      }
+    }
+  });
+}
+
+void GpuTileBuilder::buildZeroElements(const TileValues &tile, const Copy &copy,
+                                       const Place &place) {
+  loop(thread, tile.count, kThreads,
+       [&](Value index) { zeroElement(copy, place, index, Access::Whole); });
+}
+
 /// Elements of a dense byte bucket start at any byte, and so may the buffers.
 void GpuTileBuilder::buildScalar(const TileValues &tile, const Copy &copy,
                                  const Place &place) {
+  auto buildWhole = [&] {
+    // An existing shard may be the result, so that a clamped load could read
+    // what another thread has written.
+    if (function.adds)
+      return buildScalar(tile, copy, place, Access::Whole);
+    Value isFirstValid = both(atMost(constant32(1), tile.valid),
+                              atMost(constant32(1), realEnd(tile)));
+    auto batches = [&] { buildScalarBatches(tile, copy, place); };
+    if (function.packs)
+      when(isFirstValid, batches,
+           [&] { buildZeroElements(tile, copy, place); });
+    else
+      when(isFirstValid, batches);
+  };
   if (copy.fromBytes == 1 && copy.toBytes == 1)
-    return buildScalar(tile, copy, place, Access::Whole);
+    return buildWhole();
   Value low = either(lowBits(place.source, copy.fromBytes),
                      lowBits(place.target, copy.toBytes));
   if (function.adds)
     low = either(low, lowBits(place.old, copy.toBytes));
-  when(
-      equal(low, constant64(0)),
-      [&] { buildScalar(tile, copy, place, Access::Whole); },
-      [&] { buildScalar(tile, copy, place, Access::Bytes); });
+  when(equal(low, constant64(0)), buildWhole,
+       [&] { buildScalar(tile, copy, place, Access::Bytes); });
+}
+
+//===----------------------------------------------------------------------===//
+// Class U
+//===----------------------------------------------------------------------===//
+
+/// One run of some length, every side aligned to its elements; of what is
+/// added, both sides in the same place of a vector.
+Value GpuTileBuilder::isUnequal(const TileValues &tile, const Copy &copy,
+                                const Place &place) {
+  Value low = either(lowBits(place.source, copy.fromBytes),
+                     lowBits(place.target, copy.toBytes));
+  if (function.adds) {
+    auto inVector = [&](Value at) { return lowBits(at, copy.storeBytes()); };
+    low = either(low, sub(inVector(place.target), inVector(place.old)));
+  }
+  Value least = constant32(kUnequalVectors * copy.vector);
+  return both(both(equal(low, constant64(0)), atMost(least, tile.valid)),
+              equal(tile.several, constant(i1, 0)));
+}
+
+/// The words of a vector that starts `shift` bits (i32, below 32) after word
+/// `skipped` (i32) of `loaded`, which is two vectors.
+SmallVector<Value> GpuTileBuilder::shiftWords(SmallVector<Value> loaded,
+                                              Value skipped, Value shift) {
+  for (int64_t by = loaded.size() / 4; by >= 1; by /= 2) {
+    Value skips = compare(arith::CmpIPredicate::ne,
+                          both(skipped, constant32(by)), constant32(0));
+    for (size_t i = 0; i + by < loaded.size(); ++i)
+      loaded[i] = select(skips, loaded[i + by], loaded[i]);
+    loaded.pop_back_n(by);
+  }
+  SmallVector<Value> words;
+  for (size_t i = 0; i + 1 < loaded.size(); ++i)
+    words.push_back(
+        LLVM::FshrOp::create(b, i32, loaded[i + 1], loaded[i], shift));
+  return words;
+}
+
+void GpuTileBuilder::buildUnequal(const TileValues &tile, const Copy &copy,
+                                  const Place &place) {
+  int64_t loadBytes = copy.loadBytes(), storeBytes = copy.storeBytes();
+  auto log2 = [&](int64_t value) { return constant32(llvm::Log2_64(value)); };
+  auto modulo = [&](Value value, int64_t by) {
+    return both(value, constant32(by - 1));
+  };
+  auto inVector = [&](Value at, int64_t bytes) {
+    return narrow(lowBits(at, bytes));
+  };
+  // The first vector whose target is aligned; the next one if its first aligned
+  // load would begin before the tile.
+  Value toTarget =
+      sub(constant32(storeBytes), inVector(place.target, storeBytes));
+  Value head = shiftRight(modulo(toTarget, storeBytes), log2(copy.toBytes));
+  Value headBytes = mul(head, copy.fromBytes);
+  Value misaligned =
+      modulo(add(inVector(place.source, loadBytes), headBytes), loadBytes);
+  head = select(less(headBytes, misaligned), add(head, constant32(copy.vector)),
+                head);
+  // No second load where the first has all: it could end after the tile.
+  Value second = select(equal(misaligned, constant32(0)), constant32(0),
+                        constant32(loadBytes));
+  // As many vectors as have both loads inside of what is valid.
+  Value bytes = mul(sub(tile.valid, head), copy.fromBytes);
+  Value vectors = add(shiftRight(sub(add(bytes, misaligned),
+                                     add(second, constant32(loadBytes))),
+                                 log2(loadBytes)),
+                      constant32(1));
+  Value skipped = shiftRight(misaligned, constant32(2));
+  Value shift = mul(modulo(misaligned, 4), 8);
+  Value source = offset(elementAt(place.source, head, copy.fromBytes),
+                        sub(constant64(0), widen(misaligned)));
+  Value target = elementAt(place.target, head, copy.toBytes);
+  Value old =
+      function.adds ? elementAt(place.old, head, copy.toBytes) : Value();
+
+  struct Loaded {
+    Value number, isVector;
+    SmallVector<Value> words;
+  };
+  auto loadVector = [&](Value number, Value isVector, Value at) {
+    Value first = elementAt(source, at, loadBytes);
+    Loaded loaded = {number, isVector, {}};
+    for (Value place : {first, offset(first, widen(second))}) {
+      Value words = loadWords(place, loadBytes);
+      for (int64_t i = 0; i < loadBytes / 4; ++i)
+        loaded.words.push_back(vector::ExtractOp::create(b, words, i));
+    }
+    return loaded;
+  };
+  auto convertVector = [&](const Loaded &loaded, Value old) {
+    SmallVector<Value> words = shiftWords(loaded.words, skipped, shift);
+    auto type = VectorType::get({loadBytes / 4}, i32);
+    return convertWords(copy, vector::FromElementsOp::create(b, type, words),
+                        old);
+  };
+  int64_t steps = copy.tileElements / kThreads / copy.vector;
+  if (function.adds) {
+    // The results may be the existing shards.
+    loop(thread, vectors, kThreads, [&](Value number) {
+      Value words = loadWords(elementAt(old, number, storeBytes), storeBytes);
+      Loaded loaded = loadVector(number, Value(), number);
+      storeWords(convertVector(loaded, words),
+                 elementAt(target, number, storeBytes));
+    });
+  } else {
+    int64_t batchSize = kUnequalBatchBytes / loadBytes;
+    for (int64_t first = 0; first < steps; first += batchSize) {
+      SmallVector<Loaded> batch;
+      for (int64_t step = first; step < std::min(first + batchSize, steps);
+           ++step) {
+        Value number = add(thread, constant32(step * kThreads));
+        Value isVector = less(number, vectors);
+        batch.push_back(loadVector(number, isVector,
+                                   select(isVector, number, constant32(0))));
+      }
+      for (const Loaded &loaded : batch)
+        storeWordsIf(loaded.isVector, convertVector(loaded, Value()),
+                     elementAt(target, loaded.number, storeBytes));
+    }
+  }
+
+  // Elements before and after the vectors, and the padding.
+  Value written = mul(vectors, copy.vector);
+  Value end = sub(function.packs ? tile.count : tile.valid, written);
+  loop(thread, end, kThreads, [&](Value number) {
+    Value index = select(less(number, head), number, add(number, written));
+    auto copyIt = [&] {
+      copyElement(copy, place, index, index, Access::Whole);
+    };
+    if (function.packs)
+      when(less(index, tile.valid), copyIt,
+           [&] { zeroElement(copy, place, index, Access::Whole); });
+    else
+      copyIt();
+  });
 }
 
 void GpuTileBuilder::buildZero(const TileValues &tile, const Copy &copy,
@@ -485,7 +711,13 @@ void GpuTileBuilder::buildZero(const TileValues &tile, const Copy &copy,
 void GpuTileBuilder::buildClasses(const TileValues &tile, const Copy &copy,
                                   Value row) {
   Place place = locate(tile, copy, row);
-  auto scalar = [&] { buildScalar(tile, copy, place); };
+  auto scalar = [&] {
+    if (copy.vector == 0)
+      return buildScalar(tile, copy, place);
+    when(
+        isUnequal(tile, copy, place), [&] { buildUnequal(tile, copy, place); },
+        [&] { buildScalar(tile, copy, place); });
+  };
   auto zeroOrScalar = [&] {
     if (!function.packs)
       return scalar();
@@ -528,11 +760,9 @@ bool GpuTileBuilder::hasSeveralRuns() const {
 }
 
 int64_t GpuTileBuilder::numRegisters() const {
-  bool narrows = llvm::any_of(function.pairs, [](DtypePair pair) {
-    return getDtypeBytes(pair.member) < getDtypeBytes(pair.wire);
-  });
-  return !function.packs && narrows && hasSeveralRuns() ? kRegistersOfNarrowRuns
-                                                        : kRegisters;
+  bool needsMore = (!function.packs && hasSeveralRuns()) ||
+                   function.pairs.size() > kFewPairs;
+  return needsMore ? kMoreRegisters : kRegisters;
 }
 
 void GpuTileBuilder::buildBody(Value tileIndex, Value row) {
@@ -544,7 +774,7 @@ void GpuTileBuilder::buildBody(Value tileIndex, Value row) {
 LLVM::LLVMFuncOp GpuTileBuilder::build(LLVM::GlobalOp table, int64_t members) {
   numMembers = members;
   Frame frame = {kernel.name, kernel.numAddresses(members), kernel.waits,
-                 numRegisters()};
+                 numRegisters(), kernel.rowsFirst()};
   return buildKernel(
       frame,
       [&]() -> std::pair<Value, Value> {

@@ -9,6 +9,7 @@
 #ifndef FSDP_CONVERSION_TILEBODYGPU_H
 #define FSDP_CONVERSION_TILEBODYGPU_H
 
+#include "GpuBuilder.h"
 #include "TileBody.h"
 
 namespace mlir::fsdp {
@@ -24,6 +25,13 @@ struct TileKernel {
   const TilePlan &plan;
   bool emulate;
   bool waits; ///< for the kernel in front of it, on chips that do not by nature
+
+  /// True if the grid is (rows, tiles) and not (tiles, rows): then blocks of all
+  /// rows of a tile run together, and share what they read of it.
+  bool rowsFirst() const {
+    return plan.hasSharedSectors() &&
+           static_cast<int64_t>(plan.tiles.size()) <= kMaxRows;
+  }
 
   /// Addresses in the parameter.
   int64_t numAddresses(int64_t numMembers) const {

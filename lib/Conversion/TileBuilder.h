@@ -35,7 +35,7 @@ struct TileValues {
   Value start;      ///< the tile's first element in the member
   Value member;     ///< which member
   Value vectorLog;  ///< log2 of the vector that never crosses a run
-  Value reciprocal; ///< 2^26 / (inner / vector) rounded up; 0 for one run
+  Value reciprocal; ///< 2^28 / (inner / vector) rounded up; 0 for one run
   Value offset;     ///< bytes from the row's start
 };
 

@@ -250,6 +250,18 @@ FailureOr<TilePlan> TilePlan::get(BucketUserOpInterface op,
   return Planner(op, bucket).build();
 }
 
+/// Memory is read and written in pieces of so many bytes.
+static constexpr int64_t kMemoryBytes = 64;
+
+bool TilePlan::hasSharedSectors() const {
+  return rows > 1 && llvm::any_of(tiles, [&](const Tile &tile) {
+           bool isGap = tile.severalRuns && tile.first == 0;
+           return tile.severalRuns && !isGap &&
+                  tile.inner * getDtypeBytes(pairs[tile.pair].member) <
+                      kMemoryBytes;
+         });
+}
+
 void TilePlan::print(raw_ostream &os, const ResolvedBucket &bucket) const {
   BucketOp op = bucket.bucket;
   os << (packs ? "pack " : "unpack ") << op.getSymName() << ": " << rows

@@ -8,13 +8,14 @@
 //
 // A local op is a set of segment copies with a cast on the way:
 // dst[d .. d+n) = cast(src[s .. s+v)), and +0 for the rest of a packed segment.
-// The plan cuts every segment of a row into tiles of at most 4096 elements.
+// The plan cuts every segment of a row into tiles of at most 4096 elements, or
+// 16 KB where elements of one or two bytes are only copied.
 //
 // A member that is neither cast nor divided nor added to is copied as integers,
 // all such members of an op as integers of one width, that of the smallest of
 // their dtypes: a byte bucket of bf16 and f32 holds 16-bit integers, and code
 // that copies them needs no case per dtype. What follows counts these as
-// elements. Where they are bytes, a tile has up to 8192 of them.
+// elements.
 //
 // All rows of a bucket share the plan: a tile's place in row r is computed from
 // r, so the plan is the same on every rank and does not grow with their number.
@@ -32,14 +33,14 @@
 //    3   | elements, the gap behind the segment's end included
 //    4   | inner, elements per run and rank
 //    5   | line, low word                 | line
-//    6   | line, high word                | ceil(2^26 / (inner / vector))
+//    6   | line, high word                | ceil(2^28 / (inner / vector))
 //    7   | the run                        | the first run
 //
-// Element x of a tile of several runs lies in run (x / vector * word 6) >> 26
+// Element x of a tile of several runs lies in run (x / vector * word 6) >> 28
 // of the tile, so no division is needed per element: word 6 exceeds the
-// quotient q = 2^26 / (inner / vector) by less than 1, so the product exceeds q
-// times x / vector by less than 2^13, which is not enough to reach the next
-// run: that begins q or more behind the exact product, and q is at least 2^13.
+// quotient q = 2^28 / (inner / vector) by less than 1, so the product exceeds q
+// times x / vector by less than 2^14, which is not enough to reach the next
+// run: that begins q or more after the exact product, and q is at least 2^14.
 // The gap is what alignment leaves behind the segment; packing writes zeros
 // there. A tile that is nothing but gap has several runs, none of them real.
 //
@@ -54,12 +55,12 @@
 
 namespace mlir::fsdp {
 
-/// Elements of a tile at the most, if they have two bytes or more, and if they
-/// are bytes: a thread of a kernel shall have several vectors of each tile.
+/// Elements of a tile at the most, and bytes of what is only copied, if that is
+/// more elements: a thread of a kernel shall have four vectors of each tile.
 inline constexpr int64_t kTileElements = 4096;
-inline constexpr int64_t kTileBytes = 8192;
+inline constexpr int64_t kTileBytes = 16384;
 /// log2 of what word 6 of a record is a part of.
-inline constexpr int64_t kReciprocalLog = 26;
+inline constexpr int64_t kReciprocalLog = 28;
 /// Words of a record.
 inline constexpr int64_t kTileWords = 8;
 
@@ -71,7 +72,9 @@ struct DtypePair {
   /// Bits are copied as they are: both types are one integer type.
   bool isCopy() const { return isa<IntegerType>(wire); }
   int64_t tileElements() const {
-    return wire.isInteger(8) ? kTileBytes : kTileElements;
+    return isCopy() ? std::max(kTileElements,
+                               kTileBytes / (wire.getIntOrFloatBitWidth() / 8))
+                    : kTileElements;
   }
   bool operator==(const DtypePair &other) const {
     return member == other.member && wire == other.wire;
@@ -105,6 +108,10 @@ struct TilePlan {
   /// far apart in memory, then the strided ones, whose rows are interleaved.
   SmallVector<Tile, 0> tiles;
   size_t numContiguous;
+
+  /// True if blocks of the same tile in all rows should run together: some runs
+  /// are so short that a row reads or writes parts of other rows' sectors.
+  bool hasSharedSectors() const;
 
   /// Plans `op`, whose bucket is `bucket`. Emits an error at the op and fails
   /// where a count does not fit the record.

@@ -71,22 +71,22 @@ func.func @strided(%0: memref<9999xf32>, %1: memref<2x10000xf32>, %2: memref<120
 // -----
 
 // A gap that does not fit the last tile has tiles of its own.
-// PLAN:      pack r: 2 rows of 16384 bytes, granule 2, 3 tiles per row, 0 contiguous
-// PLAN-NEXT:   short: i16->i16 elements 4095 offset 0 count 4095 inner 3 line 6 run 0
-// PLAN-NEXT:   short: i16->i16 elements 2100 offset 4095 count 2100 inner 3 line 6 run 1365
-// PLAN-NEXT:   short: i16->i16 elements 0 offset 6195 count 1997 inner 1 line 1 run 0
-// The flat shard is one run; tiles of bytes have twice as many elements.
-// PLAN:      pack b: 1 rows of 12288 bytes, granule 1, 2 tiles per row, 2 contiguous
-// PLAN-NEXT:   ids: i8->i8 i0 0 offset 0 count 8192 inner 8193 line 8193 run 0
-// PLAN-NEXT:   ids: i8->i8 i0 8192 offset 8192 count 4096 inner 8193 line 8193 run 0
+// PLAN:      pack r: 2 rows of 32768 bytes, granule 2, 3 tiles per row, 0 contiguous
+// PLAN-NEXT:   short: i16->i16 elements 8190 offset 0 count 8190 inner 3 line 6 run 0
+// PLAN-NEXT:   short: i16->i16 elements 8190 offset 8190 count 8190 inner 3 line 6 run 2730
+// PLAN-NEXT:   short: i16->i16 elements 0 offset 16380 count 4 inner 1 line 1 run 0
+// The flat shard is one run; tiles of bytes have more elements.
+// PLAN:      pack b: 1 rows of 20480 bytes, granule 1, 2 tiles per row, 2 contiguous
+// PLAN-NEXT:   ids: i8->i8 i0 0 offset 0 count 16384 inner 16385 line 16385 run 0
+// PLAN-NEXT:   ids: i8->i8 i0 16384 offset 16384 count 4096 inner 16385 line 16385 run 0
 // Only packing fills gaps.
-// PLAN:      unpack b: 2 rows of 12288 bytes, granule 1, 2 tiles per row, 2 contiguous
-// PLAN-NEXT:   ids: i8->i8 i0 0 offset 0 count 8192 inner 8193 line 16386 run 0
-// PLAN-NEXT:   ids: i8->i8 i0 8192 offset 8192 count 1 inner 8193 line 16386 run 0
+// PLAN:      unpack b: 2 rows of 20480 bytes, granule 1, 2 tiles per row, 2 contiguous
+// PLAN-NEXT:   ids: i8->i8 i0 0 offset 0 count 16384 inner 16385 line 32770 run 0
+// PLAN-NEXT:   ids: i8->i8 i0 16384 offset 16384 count 1 inner 16385 line 32770 run 0
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
-  fsdp.param @short : tensor<2065x6xbf16> shard_dim 1
-  fsdp.param @ids : tensor<16386xi8> frozen
+  fsdp.param @short : tensor<5460x6xbf16> shard_dim 1
+  fsdp.param @ids : tensor<32770xi8> frozen
 }
 fsdp.bucket @r reduce @u[@short] : bf16 align 4096
 fsdp.bucket @b gather @u[@ids] : bytes align 4096
@@ -94,11 +94,11 @@ fsdp.bucket @b gather @u[@ids] : bytes align 4096
 // CHECK:         llvm.call @fsdp_pack_i16_i16(
 // CHECK:         llvm.call @fsdp_pack_i8_i8(
 // CHECK:         llvm.call @fsdp_unpack_i8_i8(
-func.func @gap(%s: memref<2065x6xbf16>, %r: memref<2x8192xbf16>, %0: memref<8193xi8>, %f: memref<12288xi8>,
-               %g: memref<2x12288xi8>, %w: memref<16386xi8>) {
-  fsdp.chunk_cat %s into @r outs(%r : memref<2x8192xbf16>) : (memref<2065x6xbf16>) -> ()
-  fsdp.concat %0 into @b outs(%f : memref<12288xi8>) : (memref<8193xi8>) -> ()
-  fsdp.unchunk %g of @b outs(%w : memref<16386xi8>) : (memref<2x12288xi8>) -> ()
+func.func @gap(%s: memref<5460x6xbf16>, %r: memref<2x16384xbf16>, %0: memref<16385xi8>, %f: memref<20480xi8>,
+               %g: memref<2x20480xi8>, %w: memref<32770xi8>) {
+  fsdp.chunk_cat %s into @r outs(%r : memref<2x16384xbf16>) : (memref<5460x6xbf16>) -> ()
+  fsdp.concat %0 into @b outs(%f : memref<20480xi8>) : (memref<16385xi8>) -> ()
+  fsdp.unchunk %g of @b outs(%w : memref<32770xi8>) : (memref<2x20480xi8>) -> ()
   return
 }
 
@@ -151,32 +151,31 @@ func.func @not_dense(%g: memref<4x3xf32, strided<[8, 1]>>, %b: memref<2x32xf32>)
 
 // What is only copied is one pair of dtypes: integers of the smallest one's
 // width. A cast is another. Offsets of tiles, not only of segments, decide the
-// unit that they are counted in: the second tile of `runs` is at byte 8190.
-// PLAN:      pack g: 1 rows of 24576 bytes, granule 4, 5 tiles per row, 5 contiguous
+// unit that they are counted in: the second tile of `runs` is at byte 16482.
+// PLAN:      pack g: 1 rows of 32640 bytes, granule 4, 5 tiles per row, 5 contiguous
 // PLAN-NEXT:   vector: i16->i16 i0 0 offset 0 count 64 inner 10 line 10 run 0
-// PLAN-NEXT:   runs: i16->i16 i0 0 offset 32 count 4096 inner 6195 line 6195 run 0
-// PLAN-NEXT:   runs: i16->i16 i0 4096 offset 2080 count 2112 inner 6195 line 6195 run 0
-// PLAN-NEXT:   cast: f32->bf16 i0 0 offset 3136 count 4096 inner 6000 line 6000 run 0
-// PLAN:      unpack g: 2 rows of 24576 bytes, granule 2, 5 tiles per row, 3 contiguous
+// PLAN-NEXT:   runs: i16->i16 i0 0 offset 32 count 8192 inner 10200 line 10200 run 0
+// PLAN-NEXT:   runs: i16->i16 i0 8192 offset 4128 count 2048 inner 10200 line 10200 run 0
+// PLAN-NEXT:   cast: f32->bf16 i0 0 offset 5152 count 4096 inner 6000 line 6000 run 0
+// PLAN:      unpack g: 2 rows of 32640 bytes, granule 2, 4 tiles per row, 2 contiguous
 // PLAN-NEXT:   vector: i16->i16 i0 0 offset 0 count 10 inner 10 line 20 run 0
 // PLAN-NEXT:   cast: i16->i16
-// PLAN-NEXT:   cast: i16->i16
-// PLAN-NEXT:   runs: i16->i16 elements 4095 offset 64 count 4095 inner 3 line 6 run 0
-// PLAN-NEXT:   runs: i16->i16 elements 2100 offset 4159 count 2100 inner 3 line 6 run 1365
+// PLAN-NEXT:   runs: i16->i16 elements 8177 offset 64 count 8177 inner 17 line 34 run 0
+// PLAN-NEXT:   runs: i16->i16 elements 2023 offset 8241 count 2023 inner 17 line 34 run 481
 shard.grid @dp(shape = 2)
 fsdp.unit @u on @dp {
   fsdp.param @vector : tensor<10xf32>
-  fsdp.param @runs : tensor<2065x6xbf16> shard_dim 1
+  fsdp.param @runs : tensor<600x34xbf16> shard_dim 1
   fsdp.param @cast : tensor<12000xf32> precision <param = bf16>
 }
 fsdp.bucket @g gather @u[@vector, @runs, @cast] : bytes
 // CHECK-LABEL: func @byte_bucket(
 // CHECK:         llvm.call @fsdp_pack_i16_i16_f32_bf16(
 // CHECK:         llvm.call @fsdp_unpack_i16_i16(
-func.func @byte_bucket(%v: memref<5xf32>, %r: memref<2065x3xbf16>, %c: memref<6000xf32>, %f: memref<24576xi8>,
-                       %g: memref<2x24576xi8>, %fv: memref<10xf32>, %fr: memref<2065x6xbf16>, %fc: memref<12000xbf16>) {
-  fsdp.concat %v, %r, %c into @g outs(%f : memref<24576xi8>) : (memref<5xf32>, memref<2065x3xbf16>, memref<6000xf32>) -> ()
-  fsdp.unchunk %g of @g outs(%fv, %fr, %fc : memref<10xf32>, memref<2065x6xbf16>, memref<12000xbf16>) : (memref<2x24576xi8>) -> ()
+func.func @byte_bucket(%v: memref<5xf32>, %r: memref<600x17xbf16>, %c: memref<6000xf32>, %f: memref<32640xi8>,
+                       %g: memref<2x32640xi8>, %fv: memref<10xf32>, %fr: memref<600x34xbf16>, %fc: memref<12000xbf16>) {
+  fsdp.concat %v, %r, %c into @g outs(%f : memref<32640xi8>) : (memref<5xf32>, memref<600x17xbf16>, memref<6000xf32>) -> ()
+  fsdp.unchunk %g of @g outs(%fv, %fr, %fc : memref<10xf32>, memref<600x34xbf16>, memref<12000xbf16>) : (memref<2x32640xi8>) -> ()
   return
 }
 

@@ -33,10 +33,12 @@ REGISTERS_PER_SM, THREADS_PER_SM, THREADS = 65536, 2048, 256
 BYTES = {"b8": 1, "b16": 2, "b32": 4, "b64": 8}
 
 
-def batch_bytes(block):
-    """Bytes that a basic block loads before its first store; 0 if it loads or
-    stores nothing."""
+def batch_bytes(block, memory):
+    """Bytes that a basic block loads before its first store; 0 if it does not load
+    and store several times."""
     total = 0
+    if sum(i.opcode.startswith("st") for i in memory) < 2:
+        return 0
     for instruction in block.instructions:
         parts = instruction.opcode.split(".")
         if parts[:2] == ["st", "global"]:
@@ -50,7 +52,7 @@ def batch_bytes(block):
 def full_tile(kernel):
     """The class without predicates: the least batch of those of its blocks that
     use vectors only, one block per pair of dtypes."""
-    batches = (batch_bytes(block) for block, _ in vector_blocks(kernel))
+    batches = (batch_bytes(block, memory) for block, memory in vector_blocks(kernel))
     return min((batch for batch in batches if batch), default=0)
 
 

@@ -6,13 +6,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 #   traffic.py [--unchecked] [--most-over=PERCENT] [--one-launch]
-#              [--equal-work=PERCENT] [--ideal] FILE...
+#              [--equal-work=PERCENT] [--ideal] [--together=BLOCKS] FILE...
 #
 # Prints, per op, the sectors of 32 bytes that every warp-level request touches,
 # their sum against the least that the op could move, and warp-level instructions
 # per byte. The sum counts a sector for every request that touches it, and the
-# table of tiles once: all blocks read it, and it stays in the caches. Data is
-# compared with the oracle unless --unchecked.
+# table of tiles once: all blocks read it, and it stays in the caches. What is read
+# is also counted as if BLOCKS blocks at a time ran together and read each sector
+# once. Data is compared with the oracle unless --unchecked.
 #
 # --most-over: fail if traffic is more than PERCENT over the minimum
 # --one-launch: fail if an op has another number of launches than one
@@ -29,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from compiler import compile_module
 from execution import Placement, execute
 from full_tiles import vector_blocks
-from interpreter import parse
+from interpreter import Counts, parse
+from interpreter import machine
 from run_kernels import launches_by_op
 
 
@@ -94,6 +96,12 @@ def report(op, launches, module, counts):
         f"  bytes: {moved} of {least} ({read} read, {written} written, {tables} of "
         f"tables), {100 * (moved / least - 1):.3f} % over"
     )
+    least_read = -(-read // 32)
+    print(
+        f"  sectors read: {counts.sectors('ld') / least_read:.3f} times the least by "
+        f"requests, {counts.shared_sectors / least_read:.3f} by "
+        f"{machine.BLOCKS_AT_A_TIME} blocks together"
+    )
     work = counts.instructions / least
     print(f"  instructions: {counts.instructions}, {1024 * work:.3f} per KB")
     return moved / least, work
@@ -107,7 +115,9 @@ def main():
     parser.add_argument("--one-launch", action="store_true")
     parser.add_argument("--equal-work", type=float)
     parser.add_argument("--ideal", action="store_true")
+    parser.add_argument("--together", type=int, default=machine.BLOCKS_AT_A_TIME)
     arguments = parser.parse_args()
+    machine.BLOCKS_AT_A_TIME = arguments.together
     complaints, work = [], []
     for path in arguments.files:
         compiled = compile_module(Path(path).read_text())
@@ -115,7 +125,7 @@ def main():
         for op, launches in launches_by_op(compiled):
             counts = execute(
                 module, launches, Placement.aligned(op), 0,
-                check=not arguments.unchecked,
+                Counts(shared_sectors=0), check=not arguments.unchecked,
             )
             ratio, per_byte = report(op, launches, module, counts)
             work.append(per_byte)

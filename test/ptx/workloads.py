@@ -30,9 +30,9 @@ def _type(kind, shape, name):
 class Workload:
     """One op on members of (shape, dtype outside of the bucket)."""
 
-    def __init__(self, op, members, wire, extra="", shard_dim=0):
+    def __init__(self, op, members, wire, extra="", shard_dim=0, align=128):
         self.op, self.members, self.wire, self.extra = op, members, wire, extra
-        self.shard_dim = shard_dim
+        self.shard_dim, self.align = shard_dim, align
 
     def text(self):
         own = [t if self.wire == "bytes" else self.wire for _, t in self.members]
@@ -40,7 +40,7 @@ class Workload:
             [ShardLayout(s, self.shard_dim, RANKS) for s, _ in self.members],
             [dtype(t) for t in own],
             None if self.wire == "bytes" else dtype(self.wire),
-            128,
+            self.align,
         )
         flat = self.op in ("concat", "split")
         element = "i8" if self.wire == "bytes" else self.wire
@@ -60,7 +60,8 @@ class Workload:
         lines.append("}")
         names = ", ".join(f"@p{i}" for i in range(len(types)))
         role = "gather" if self.op in ("concat", "unchunk") else "reduce"
-        lines.append(f"fsdp.bucket @b {role} @u[{names}] : {self.wire}")
+        align = f" align {self.align}" if self.align != 128 else ""
+        lines.append(f"fsdp.bucket @b {role} @u[{names}] : {self.wire}{align}")
         values = [f"%m{i}" for i in range(len(types))]
         arguments = [f"{v}: {t}" for v, t in zip(values, types)] + [f"%b: {bucket}"]
         values, list_of_types = ", ".join(values), ", ".join(types)
@@ -92,6 +93,16 @@ def layer(matrices, vectors, divisor):
 
 def only_matrices(name, divisor):
     return layer(name, name, divisor)[: len(LAYER)]
+
+
+def short_runs(name, divisor):
+    """Matrices whose ranks hold 8 elements of each row."""
+    return [((32768 // divisor, 8 * RANKS), name)] * 4
+
+
+def after_odd(name, divisor):
+    """What lies after one element, in a bucket without gaps."""
+    return [((1,), name)] + only_matrices(name, divisor)
 
 
 def many(vectors, divisor):
@@ -131,6 +142,22 @@ WORKLOADS = {
     "strided-unchunk-narrow": lambda n: Workload(
         "unchunk", only_matrices("bf16", n), "f32", shard_dim=1
     ),
+    "short": lambda n: Workload(
+        "chunk_cat", short_runs("bf16", n), "f32", shard_dim=1
+    ),
+    "short-unchunk": lambda n: Workload(
+        "unchunk", short_runs("f32", n), "bf16", shard_dim=1
+    ),
+    "odd": lambda n: Workload("concat", after_odd("bf16", n), "bf16", align=1),
+    "odd-narrow": lambda n: Workload("concat", after_odd("f32", n), "bf16", align=1),
+    "odd-unchunk": lambda n: Workload("unchunk", after_odd("f32", n), "bf16", align=1),
+    "odd-split": lambda n: Workload(
+        "split", after_odd("f32", n), "bf16", " divide 4.0 add", align=1
+    ),
+    "odd-strided": lambda n: Workload(
+        "chunk_cat", [((16384 // n, 2008), "bf16")] * 4, "bf16", shard_dim=1
+    ),
+    "many": lambda n: Workload("concat", [((5, 3), "f32")] * 600, "bf16"),
     "g2b": lambda n: Workload("concat", many("f32", n), "bytes"),
     "g2b-bf16": lambda n: Workload("concat", many("bf16", n), "bytes"),
 }

@@ -285,6 +285,18 @@ def _convert_mixed(modifiers):
     return function and ((to, source), function)
 
 
+def _funnel(low, high, bits):
+    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    return (both >> (bits & 31).astype(np.uint64)).astype(np.uint32)
+
+
+# The low word of two words that are shifted right by bits, or by bytes.
+TWO_WORDS = {
+    "shf.r.wrap.b32": _funnel,
+    "prmt.b32.f4e": lambda low, high, first: _funnel(low, high, 8 * (first & 3)),
+}
+
+
 def _convert(modifiers):
     """cvt: (types, function)."""
     if len(modifiers) == 3:
@@ -317,6 +329,8 @@ def _lookup(opcode):
     operation, *modifiers = opcode.split(".")
     last = modifiers[-1] if modifiers else ""
     rest = modifiers[:-1]
+    if opcode in TWO_WORDS:
+        return ("b32", "b32", "b32", "u32"), TWO_WORDS[opcode]
     if last not in WIDTHS:
         return None
     if operation == "mov" and not rest:

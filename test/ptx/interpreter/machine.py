@@ -13,6 +13,7 @@
 
 import heapq
 from dataclasses import dataclass, field
+from typing import Optional
 
 import numpy as np
 
@@ -42,6 +43,9 @@ class Counts:
     blocks: int = 0
     requests: dict = field(default_factory=dict)  # line -> Requests
     table_requests: dict = field(default_factory=dict)
+    # Sectors of data, counted once for all reads of BLOCKS_AT_A_TIME blocks, as if
+    # they ran together and a cache had room for what they read.
+    shared_sectors: Optional[int] = None  # not counted unless it is set
     executed: set = field(default_factory=set)  # indices of basic blocks
 
     def sectors(self, prefix):
@@ -68,6 +72,7 @@ class Chunk:
         self.memory, self.symbols, self.params = memory, symbols, params
         self.counts = counts
         self.waited = False
+        self.read_sectors = []  # distinct ones of every load
         number = np.arange(first, first + count)[:, None]
         self.registers = {
             "%ctaid.x": (number % grid[0]).astype(np.uint32),
@@ -88,6 +93,9 @@ class Chunk:
                         pending[target] = []
                         heapq.heappush(order, target)
                     pending[target].append(part)
+        if self.counts.shared_sectors is not None and self.read_sectors:
+            together = np.unique(np.concatenate(self.read_sectors))
+            self.counts.shared_sectors += together.size
 
     def _merge(self, parts):
         """Disjoint sets of threads such that no block is in two of them."""
@@ -258,6 +266,9 @@ class View:
             lanes = self.active.lanes
             addresses = np.broadcast_to(addresses, self.shape)
         sectors = addresses >> np.uint64(SECTOR_LOG)
+        is_read = instruction.opcode.startswith("ld") and not table
+        if is_read and counts.shared_sectors is not None:
+            self.chunk.read_sectors.append(np.unique(sectors))
         if lanes is None:
             found.warps += self.warps
             found.full_warps += self.warps
