@@ -44,8 +44,8 @@ using namespace mlir::fsdp;
 /// Registers of a thread: with more, an SM would not hold all of its 2048
 /// threads. Loads in flight, and so the speed, are proportional to their
 /// number. Unpacking into several runs, whose places are computed one by one,
-/// and code for more than two pairs of dtypes would spill; six blocks, 1536
-/// threads, then have as much in flight.
+/// code for more than two pairs of dtypes, and divisions of 16 bits in f64
+/// would spill; six blocks, 1536 threads, then have enough in flight.
 static constexpr int64_t kRegisters = 32;
 static constexpr int64_t kMoreRegisters = 40;
 static constexpr size_t kFewPairs = 2;
@@ -519,7 +519,11 @@ void GpuTileBuilder::buildScalarBatches(const TileValues &tile,
       Value index = add(first, constant32(step * kThreads));
       if (function.packs) {
         value = select(element.isValid, value, constant(value.getType(), 0));
-        storeIf(less(index, tile.count), value, place.target, index);
+        // The loop ends before the first one would.
+        if (step == 0)
+          store(value, place.target, index, Access::Whole);
+        else
+          storeIf(less(index, tile.count), value, place.target, index);
       } else {
         storeIf(element.isValid, value, place.target, element.inMember);
       }
@@ -760,8 +764,14 @@ bool GpuTileBuilder::hasSeveralRuns() const {
 }
 
 int64_t GpuTileBuilder::numRegisters() const {
+  // Of 16 bits only those that f32 does not divide right.
+  bool dividesInF64 =
+      function.divide && llvm::any_of(function.pairs, [&](DtypePair pair) {
+        return getDtypeBytes(pair.wire) == 2 && !pair.isCopy() &&
+               arithmetic.dividesInF64(pair.wire, *function.divide);
+      });
   bool needsMore = (!function.packs && hasSeveralRuns()) ||
-                   function.pairs.size() > kFewPairs;
+                   function.pairs.size() > kFewPairs || dividesInF64;
   return needsMore ? kMoreRegisters : kRegisters;
 }
 

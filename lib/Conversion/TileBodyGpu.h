@@ -26,8 +26,8 @@ struct TileKernel {
   bool emulate;
   bool waits; ///< for the kernel in front of it, on chips that do not by nature
 
-  /// True if the grid is (rows, tiles) and not (tiles, rows): then blocks of all
-  /// rows of a tile run together, and share what they read of it.
+  /// True if the grid is (rows, tiles) and not (tiles, rows): then blocks of
+  /// all rows of a tile run together, and share what they read of it.
   bool rowsFirst() const {
     return plan.hasSharedSectors() &&
            static_cast<int64_t>(plan.tiles.size()) <= kMaxRows;
