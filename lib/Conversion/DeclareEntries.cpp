@@ -282,6 +282,10 @@ void TensorNames::assign(MutableArrayRef<TensorEntry> tensors,
 LogicalResult Manifest::collectGrid() {
   Operation *source = nullptr;
   auto add = [&](Operation *op, ArrayRef<int64_t> shape) -> LogicalResult {
+    if (llvm::any_of(shape, [](int64_t size) { return size <= 0; }))
+      return op->emitOpError("is for a grid that has no static size");
+    if (!countRanks(shape))
+      return op->emitOpError("is for a grid of 2^31 ranks or more");
     if (!source) {
       source = op;
       gridShape = llvm::to_vector(shape);
@@ -305,10 +309,7 @@ LogicalResult Manifest::collectGrid() {
   }
   if (units.empty()) {
     for (auto grid : module.getOps<DeviceGridOpInterface>()) {
-      SmallVector<int64_t> shape = grid.getGridShape();
-      if (llvm::any_of(shape, [](int64_t size) { return size <= 0; }))
-        return grid->emitOpError("has no static size");
-      if (failed(add(grid, shape)))
+      if (failed(add(grid, grid.getGridShape())))
         return failure();
     }
   }
@@ -394,6 +395,8 @@ LogicalResult Manifest::collect(ArrayRef<func::FuncOp> functions) {
   plan = std::move(*found);
   TensorNames names(module);
   for (func::FuncOp function : functions) {
+    if (failed(verifyName(function, "entry", function.getSymName())))
+      return failure();
     Entry entry;
     entry.name = function.getSymName().str();
     for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
@@ -455,7 +458,7 @@ std::string Manifest::write(StringRef target) {
   json.object([&] {
     json.attribute("abi", FSDPRT_ABI_VERSION);
     json.attribute("target", target);
-    json.attribute("ranks", ShapedType::getNumElements(gridShape));
+    json.attribute("ranks", *countRanks(gridShape));
     writeIntegers(json, "grid", gridShape);
     json.attribute("plan_hash", plan.getHashText());
     json.attributeArray("units", [&] {

@@ -41,6 +41,7 @@
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_FSDPTORUNTIMEPASS
@@ -195,8 +196,11 @@ LogicalResult RuntimeLowering::lowerAlloc(memref::AllocOp op) {
       DataLayout::closest(op).getTypeSize(type.getElementType());
   int64_t staticBytes = elementBytes;
   for (int64_t size : type.getShape())
-    if (!ShapedType::isDynamic(size))
-      staticBytes *= size;
+    if (!ShapedType::isDynamic(size) &&
+        llvm::MulOverflow(staticBytes, size, staticBytes))
+      return op.emitOpError("is too large: expected fewer than 2^63 bytes, but "
+                            "it is ")
+             << type;
   Value bytes = i64(b, staticBytes);
   for (Value size : op.getDynamicSizes())
     bytes = arith::MulIOp::create(

@@ -21,11 +21,14 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_VERIFYLOWEREDPASS
@@ -45,12 +48,16 @@ static bool isLowerable(Operation *op) {
       "fsdp",   "func",   "index",         "linalg",  "llvm",
       "math",   "memref", "scf",           "tensor",  "ub",
       "vector"};
+  // Neither a function of the C library nor anything made of such.
+  if (isa<math::AbsIOp, math::CopySignOp, math::CountTrailingZerosOp,
+          math::CtPopOp, math::IPowIOp, math::SincosOp>(op))
+    return false;
   return op->isRegistered() &&
          llvm::is_contained(dialects, op->getName().getDialectNamespace());
 }
 
-/// Finds the op to blame, if any.
-static Operation *findLeftOver(ModuleOp module) {
+/// Looks for what is left over; fails after an error.
+static LogicalResult verifyOutput(ModuleOp module) {
   Operation *cause = nullptr;
   module.walk([&](Operation *op) {
     if (isa<ModuleOp>(op) ||
@@ -61,18 +68,75 @@ static Operation *findLeftOver(ModuleOp module) {
     return isa<UnrealizedConversionCastOp>(op) ? WalkResult::advance()
                                                : WalkResult::interrupt();
   });
-  return cause;
+  return cause ? cause->emitOpError("has no lowering to the cpu") : success();
 }
 
-static Operation *findUnknown(ModuleOp module) {
-  Operation *cause = nullptr;
-  module.walk([&](Operation *op) {
-    if (isLowerable(op) || isa<DeviceGridOpInterface>(op))
-      return WalkResult::advance();
-    cause = op;
-    return WalkResult::interrupt();
-  });
-  return cause;
+namespace {
+/// Looks for types whose bytes, or the strides inside of them, cannot be
+/// counted.
+class SizeCheck {
+public:
+  /// Fails after an error at `op`, which makes or takes a value of `type`.
+  LogicalResult check(Operation *op, Type type);
+  LogicalResult check(Operation *op);
+
+private:
+  DenseSet<Type> known; ///< the types that are small enough
+};
+} // namespace
+
+/// True if `type` has 2^62 bytes or more. A size of zero counts as one: it does
+/// not make the strides any smaller.
+static bool isTooLarge(ShapedType type) {
+  Type element = type.getElementType();
+  int64_t bytes = element.isIntOrFloat()
+                      ? llvm::divideCeil(element.getIntOrFloatBitWidth(), 8)
+                      : 16; // what is none of our dtypes is not larger
+  for (int64_t size : type.getShape())
+    if (!ShapedType::isDynamic(size) &&
+        (llvm::MulOverflow(bytes, std::max<int64_t>(size, 1), bytes) ||
+         bytes >= int64_t(1) << 62))
+      return true;
+  return false;
+}
+
+LogicalResult SizeCheck::check(Operation *op, Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped || !shaped.hasRank() || !known.insert(type).second ||
+      !isTooLarge(shaped))
+    return success();
+  return op->emitOpError("has no lowering to the cpu: ")
+         << type << " is too large, expected fewer than 2^62 bytes";
+}
+
+LogicalResult SizeCheck::check(Operation *op) {
+  // A function's arguments are those of its body, unless it has none.
+  if (auto function = dyn_cast<FunctionOpInterface>(op))
+    for (Type type : llvm::concat<const Type>(function.getArgumentTypes(),
+                                              function.getResultTypes()))
+      if (failed(check(op, type)))
+        return failure();
+  for (Type type : op->getResultTypes())
+    if (failed(check(op, type)))
+      return failure();
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      for (Type type : block.getArgumentTypes())
+        if (failed(check(op, type)))
+          return failure();
+  return success();
+}
+
+/// Looks through the input; fails after an error.
+static LogicalResult verifyInput(ModuleOp module) {
+  SizeCheck sizes;
+  WalkResult result =
+      module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+        if (!isLowerable(op) && !isa<fsdp::DeviceGridOpInterface>(op))
+          return op->emitOpError("has no lowering to the cpu");
+        return WalkResult(sizes.check(op));
+      });
+  return failure(result.wasInterrupted());
 }
 
 /// True for ops on tensors that become copies, buffers and control flow: no
@@ -120,15 +184,11 @@ struct VerifyLoweredPass
     : fsdp::impl::VerifyLoweredPassBase<VerifyLoweredPass> {
   using Base::Base;
   void runOnOperation() override {
-    Operation *cause =
-        input ? findUnknown(getOperation()) : findLeftOver(getOperation());
-    if (!cause) {
-      if (kernels && failed(checkKernels(getOperation())))
-        return signalPassFailure();
-      return markAllAnalysesPreserved();
-    }
-    cause->emitOpError("has no lowering to the cpu");
-    signalPassFailure();
+    if (failed(input ? verifyInput(getOperation())
+                     : verifyOutput(getOperation())) ||
+        (kernels && failed(checkKernels(getOperation()))))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
   }
 };
 } // namespace

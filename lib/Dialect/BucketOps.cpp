@@ -154,6 +154,8 @@ RankedTensorType ResolvedBucket::getMemberType(size_t index,
 }
 
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  if (failed(verifyName(*this, "bucket", getSymName()))) // C7
+    return failure();
   return ResolvedBucket::get(*this, symbolTable, [&] { return emitOpError(); });
 }
 

@@ -16,6 +16,8 @@
 #include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -117,12 +119,56 @@ std::optional<int64_t> mlir::fsdp::getStorageUnits(Type type,
   return elements / group * (group * bits / 8);
 }
 
+int64_t mlir::fsdp::getTensorBytes(ShapedType type) {
+  Type dtype = type.getElementType();
+  int64_t bytes = getDtypeBytes(dtype);
+  for (int64_t size : type.getShape())
+    if (llvm::MulOverflow(bytes, size, bytes))
+      // A size of zero makes it none, wherever it is.
+      return llvm::is_contained(type.getShape(), 0)
+                 ? 0
+                 : std::numeric_limits<int64_t>::max();
+  // Packed elements were counted as one byte each.
+  return isPackedDtype(dtype) ? getStorageUnits(dtype, bytes).value_or(bytes)
+                              : bytes;
+}
+
+int64_t mlir::fsdp::addSizes(int64_t lhs, int64_t rhs) {
+  int64_t sum;
+  return llvm::AddOverflow(lhs, rhs, sum) ? std::numeric_limits<int64_t>::max()
+                                          : sum;
+}
+
+//===----------------------------------------------------------------------===//
+// Grids and names
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> mlir::fsdp::countRanks(ArrayRef<int64_t> gridShape) {
+  int64_t ranks = 1;
+  for (int64_t size : gridShape)
+    if (size <= 0 || llvm::MulOverflow(ranks, size, ranks) || ranks > INT32_MAX)
+      return std::nullopt;
+  return ranks;
+}
+
+LogicalResult mlir::fsdp::verifyName(Operation *op, StringRef what,
+                                     StringRef name) {
+  if (llvm::json::isUTF8(name) && !name.contains('\0'))
+    return success();
+  std::string escaped;
+  llvm::raw_string_ostream stream(escaped);
+  llvm::printEscapedString(name, stream);
+  return op->emitOpError() << what << " '" << escaped
+                           << "' has a name that cannot be written into a "
+                              "plan, expected UTF-8 without zero bytes";
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes on other dialects' ops
 //===----------------------------------------------------------------------===//
 
-/// Checks the plan's hash.
-static LogicalResult verifyPlanHash(Operation *op, NamedAttribute attribute) {
+/// Checks a hash on a module.
+static LogicalResult verifyHash(Operation *op, NamedAttribute attribute) {
   if (!isa<ModuleOp>(op))
     return op->emitOpError("is not a module, but has '")
            << attribute.getName().getValue() << "'";
@@ -137,8 +183,9 @@ static LogicalResult verifyPlanHash(Operation *op, NamedAttribute attribute) {
 
 LogicalResult FsdpDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
-  if (attribute.getName() == getPlanHashAttrName())
-    return verifyPlanHash(op, attribute);
+  if (attribute.getName() == getPlanHashAttrName() ||
+      attribute.getName() == getFormedAttrName())
+    return verifyHash(op, attribute);
   if (attribute.getName() == getEntryAttrName()) {
     auto count = dyn_cast<IntegerAttr>(attribute.getValue());
     if (isa<FunctionOpInterface>(op) && count && !count.getValue().isNegative())

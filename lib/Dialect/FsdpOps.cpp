@@ -206,8 +206,7 @@ resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
       diag.attachNote(op->getLoc()) << "it is '" << op->getName() << "'";
     });
   group.gridShape = group.grid.getGridShape();
-  int64_t ranks = 1;
-  for (auto [axis, size] : llvm::enumerate(group.gridShape)) {
+  for (auto [axis, size] : llvm::enumerate(group.gridShape))
     if (ShapedType::isDynamic(size) || size <= 0)
       return fail([&, axis = axis, size = size](InFlightDiagnostic &diag) {
         diag << "needs a grid of static, positive sizes, but axis " << axis
@@ -218,11 +217,10 @@ resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
           diag << size;
         diag.attachNote(op->getLoc()) << "the grid";
       });
-    if (__builtin_mul_overflow(ranks, size, &ranks) || ranks > INT32_MAX)
-      return fail([&](InFlightDiagnostic &diag) {
-        diag << "stands on " << gridName << ", which has 2^31 ranks or more";
-      });
-  }
+  if (!countRanks(group.gridShape))
+    return fail([&](InFlightDiagnostic &diag) {
+      diag << "stands on " << gridName << ", which has 2^31 ranks or more";
+    });
 
   // C2. Without shard axes in the IR, they are all that are not replicate axes.
   int64_t gridRank = group.gridShape.size();
@@ -273,6 +271,8 @@ LogicalResult UnitOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
 }
 
 LogicalResult UnitOp::verifyRegions() {
+  if (failed(verifyName(*this, "unit", getSymName()))) // C6
+    return failure();
   auto name = [&] { return "unit '" + getSymName().str() + "'"; };
   // C5
   for (Operation &op : *getBody().begin())
@@ -348,6 +348,8 @@ RankedTensorType ParamOp::getShardType(int64_t ranks, Type elementType) {
 }
 
 LogicalResult ParamOp::verify() {
+  if (failed(verifyName(*this, "parameter", getSymName()))) // C8
+    return failure();
   auto name = [&] { return "parameter '" + getSymName().str() + "'"; };
   RankedTensorType type = getFullType();
   if (getSymName().empty())

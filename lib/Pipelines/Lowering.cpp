@@ -16,6 +16,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -37,6 +38,8 @@ static void addBufferization(OpPassManager &manager) {
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
   options.bufferAlignment = 128; // what the runtime gives
+  // A loop may carry on what it has gathered, in a buffer of each iteration.
+  options.allowReturnAllocsFromLoops = true;
   manager.addPass(bufferization::createOneShotBufferizePass(options));
   // An entry writes its results where the caller wants them. This stands before
   // the deallocations: it looks for buffers that are allocated and returned.
@@ -55,6 +58,9 @@ static void addLoops(OpPassManager &manager) {
   manager.addPass(createCollapseLoopsPass());
   manager.addPass(createConvertLinalgToLoopsPass());
   manager.addPass(createLowerAffinePass());
+  // What no library has, by ops that one has, in the same dtype.
+  manager.addPass(math::createMathExpandOpsPass(
+      {/*opMnemonics=*/{"clampf", "ctlz", "fpowi", "rsqrt"}}));
   // Behind the loops, whose bodies hold the arithmetic, and before anything
   // could fold two roundings into one.
   manager.addPass(createExpandFloatsPass());

@@ -69,6 +69,7 @@ public:
   bool isAbove(Operation *op, Operation *before) const {
     return placement.isAbove(op, before);
   }
+  bool isFollowed(Operation *cast) const { return placement.isFollowed(cast); }
   /// Why two neighbours in the policy's order, in two buckets, did not merge.
   Refused getRefused(unsigned lhs, unsigned rhs) const;
 

@@ -9,7 +9,6 @@
 #include "fsdp/Transforms/BucketItems.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -67,12 +66,6 @@ SmallVector<Operation *, 4> BucketItem::getOps() const {
     if (op)
       ops.push_back(op);
   return ops;
-}
-
-int64_t mlir::fsdp::addSizes(int64_t lhs, int64_t rhs) {
-  int64_t sum;
-  return llvm::AddOverflow(lhs, rhs, sum) ? std::numeric_limits<int64_t>::max()
-                                          : sum;
 }
 
 int64_t BucketItem::getInputBytes() const {

@@ -35,9 +35,32 @@ BucketPlacement::BucketPlacement(ArrayRef<BucketItem> items, IssueOrder order)
         itemOf[op] = index;
       }
     movable.insert(item.casts.begin(), item.casts.end());
+    for (Operation *cast : item.casts)
+      itemOfCast[cast] = index;
   }
+  hasFollowers.resize(streams.size());
   for (unsigned index = 0; index < items.size(); ++index)
     findBounds(index);
+}
+
+/// The item that `user`, an op of `item`, follows because it uses what `maker`
+/// makes; nothing if the bounds keep the two apart.
+std::optional<unsigned> BucketPlacement::getFollowed(unsigned item,
+                                                     Operation *user,
+                                                     Operation *maker) const {
+  if (!items[item].isWhole() || user->getBlock() != items[item].key.block)
+    return std::nullopt;
+  auto found = itemOf.find(maker);
+  if (found == itemOf.end()) {
+    found = itemOfCast.find(maker);
+    if (found == itemOfCast.end())
+      return std::nullopt;
+  }
+  unsigned other = found->second;
+  bool isInOrder = items[other].isWhole() &&
+                   bounds[other].stream == bounds[item].stream &&
+                   items[other].unpack->getBlock() == items[item].key.block;
+  return isInOrder ? std::optional<unsigned>(other) : std::nullopt;
 }
 
 void BucketPlacement::number(Block *block) {
@@ -62,6 +85,17 @@ void BucketPlacement::findBounds(unsigned index) {
     Operation *maker = operand.getDefiningOp();
     if (!maker || maker->getBlock() != block || user->getBlock() != block)
       return;
+    if (std::optional<unsigned> other = getFollowed(index, user, maker)) {
+      bound.makers.push_back({*other, numbers.lookup(maker)});
+      bound.firstUse = std::min(bound.firstUse, numbers.lookup(user));
+      bounds[*other].followers.push_back(index);
+      hasFollowers.set(bound.stream);
+      // All casts on the way have to be there too.
+      for (Operation *cast = maker; itemOfCast.contains(cast);
+           cast = cast->getOperand(0).getDefiningOp())
+        followed.insert(cast);
+      return;
+    }
     int64_t slot = movable.contains(maker) ? numbers.lookup(user)
                                            : numbers.lookup(maker) + 1;
     bound.lowest = std::max(bound.lowest, slot);
@@ -69,9 +103,12 @@ void BucketPlacement::findBounds(unsigned index) {
   // A user that moves itself keeps its distance: its new place is nowhere above
   // the old one, and this item's nowhere below the op in front of that.
   bound.highest = std::numeric_limits<int64_t>::max();
-  auto isUsedBy = [&](Operation *user) {
+  auto isUsedBy = [&](Operation *user, Operation *maker) {
     Operation *ancestor = block->findAncestorOpInBlock(*user);
     if (!ancestor) // in another block of the region
+      return;
+    auto other = itemOf.find(user);
+    if (other != itemOf.end() && getFollowed(other->second, user, maker))
       return;
     int64_t slot = numbers.lookup(ancestor) - movable.contains(ancestor);
     bound.highest = std::min(bound.highest, slot);
@@ -79,7 +116,7 @@ void BucketPlacement::findBounds(unsigned index) {
 
   if (!item.isWhole()) {
     for (Operation *user : item.collective->getUsers())
-      isUsedBy(user);
+      isUsedBy(user, item.collective);
     return;
   }
   for (Value operand : item.pack->getOperands())
@@ -88,12 +125,12 @@ void BucketPlacement::findBounds(unsigned index) {
     for (Value old : split.getAdd())
       needs(old, split);
   if (item.unpack->getBlock() != block)
-    isUsedBy(item.unpack);
+    isUsedBy(item.unpack, item.collective);
   SmallPtrSet<Operation *, 8> casts(item.casts.begin(), item.casts.end());
   auto isUsed = [&](Operation *maker) {
     for (Operation *user : maker->getUsers())
       if (!casts.contains(user))
-        isUsedBy(user);
+        isUsedBy(user, maker);
   };
   isUsed(item.unpack);
   llvm::for_each(item.casts, isUsed);
@@ -111,6 +148,58 @@ int64_t BucketPlacement::getWanted(const Site &site, BucketKind kind) const {
 int64_t BucketPlacement::getFirst(unsigned item) const {
   const Bounds &bound = bounds[item];
   return bound.site < 0 ? bound.number : sites[bound.site].first;
+}
+
+/// All items that share a site with `item`.
+ArrayRef<unsigned> BucketPlacement::getSiteItems(unsigned item) const {
+  int site = bounds[item].site;
+  return site < 0 ? ArrayRef(streams[bounds[item].stream])
+                        .slice(bounds[item].place, 1)
+                  : ArrayRef<unsigned>(getItems(site));
+}
+
+/// The highest slot that the items in front of `site` leave to it; nothing if
+/// one of those is an item of `site` itself, which would wait for itself.
+std::optional<int64_t>
+BucketPlacement::getLowestBehindMakers(ArrayRef<unsigned> site) const {
+  int64_t lowest = 0;
+  DenseSet<unsigned> seen(site.begin(), site.end());
+  SmallVector<unsigned> worklist(site);
+  llvm::SmallDenseSet<unsigned> own(site.begin(), site.end());
+  while (!worklist.empty()) {
+    unsigned item = worklist.pop_back_val();
+    for (auto [maker, number] : bounds[item].makers) {
+      ArrayRef<unsigned> others = getSiteItems(maker);
+      if (llvm::any_of(others,
+                       [&](unsigned other) { return own.contains(other); }))
+        return std::nullopt;
+      // What is alone may stay where it is.
+      int64_t slot = number + 1;
+      if (others.size() > 1)
+        slot = getWanted(sites[bounds[maker].site], items[maker].key.kind);
+      lowest = std::max(lowest, slot);
+      for (unsigned other : others)
+        if (seen.insert(other).second)
+          worklist.push_back(other);
+    }
+  }
+  return lowest;
+}
+
+/// The lowest slot that the items behind `site` leave to it.
+int64_t BucketPlacement::getHighestOfFollowers(ArrayRef<unsigned> site) const {
+  int64_t highest = std::numeric_limits<int64_t>::max();
+  DenseSet<unsigned> seen(site.begin(), site.end());
+  SmallVector<unsigned> worklist(site);
+  while (!worklist.empty()) {
+    unsigned item = worklist.pop_back_val();
+    highest = std::min(highest, bounds[item].highest);
+    for (unsigned follower : bounds[item].followers)
+      for (unsigned other : getSiteItems(follower))
+        if (seen.insert(other).second)
+          worklist.push_back(other);
+  }
+  return highest;
 }
 
 unsigned BucketPlacement::open(unsigned item) {
@@ -140,7 +229,17 @@ BucketPlacement::tryJoin(unsigned site, unsigned item) const {
     joined.highestOfOthers = std::numeric_limits<int64_t>::max();
   }
   int64_t wanted = getWanted(joined, items[item].key.kind);
-  if (wanted > joined.highest)
+  int64_t highest = joined.highest;
+  if (hasFollowers.test(bound.stream)) {
+    SmallVector<unsigned> all(getItems(site));
+    all.push_back(item);
+    std::optional<int64_t> lowest = getLowestBehindMakers(all);
+    if (!lowest)
+      return std::nullopt;
+    wanted = std::max(wanted, *lowest);
+    highest = getHighestOfFollowers(all);
+  }
+  if (wanted > highest)
     return std::nullopt;
   if (order != IssueOrder::FirstMembers)
     return joined;
@@ -257,14 +356,23 @@ Refusal BucketPlacement::getRefusal(unsigned site, unsigned item) const {
 /// their slots, in the order in which they will.
 SmallVector<BucketPlacement::Slot, 0>
 BucketPlacement::schedule(ArrayRef<unsigned> order) const {
+  unsigned stream = bounds[members[order.front()].front()].stream;
   BucketKind kind = items[members[order.front()].front()].key.kind;
   // Sites without a slot, by their highest one; as indices into `order`.
   std::set<std::pair<int64_t, unsigned>> waiting;
-  for (auto [index, site] : llvm::enumerate(order))
-    waiting.insert({sites[site].highest, index});
+  SmallVector<int64_t, 0> highest;
+  DenseMap<unsigned, unsigned> indexOf;
+  for (auto [index, site] : llvm::enumerate(order)) {
+    highest.push_back(hasFollowers.test(stream)
+                          ? getHighestOfFollowers(members[site])
+                          : sites[site].highest);
+    waiting.insert({highest.back(), index});
+    indexOf[site] = index;
+  }
   SmallVector<Slot, 0> slots;
   SmallVector<unsigned> stack;
   BitVector placed(order.size());
+  SmallVector<int64_t, 0> slotOf(order.size());
   int64_t reached = 0;
   for (unsigned next = 0; next < order.size(); ++next) {
     if (!placed.test(next))
@@ -272,24 +380,46 @@ BucketPlacement::schedule(ArrayRef<unsigned> order) const {
     while (!stack.empty()) {
       unsigned index = stack.back();
       const Site &site = sites[order[index]];
-      int64_t slot = std::max(reached, getWanted(site, kind));
-      bool moves = site.size > 1 || slot > site.first;
+      // Those that it follows go first.
+      int64_t behindMakers = 0, firstUse = std::numeric_limits<int64_t>::max();
+      std::optional<unsigned> maker;
+      for (unsigned item : members[order[index]]) {
+        firstUse = std::min(firstUse, bounds[item].firstUse);
+        for (auto [other, number] : bounds[item].makers) {
+          unsigned otherSite = bounds[other].site;
+          unsigned otherIndex = indexOf.lookup(otherSite);
+          if (!placed.test(otherIndex))
+            maker = otherIndex;
+          behindMakers = std::max(behindMakers, slotOf[otherIndex]);
+          if (sites[otherSite].size == 1)
+            behindMakers = std::max(behindMakers, number + 1);
+        }
+      }
+      if (maker) {
+        stack.push_back(*maker);
+        continue;
+      }
+      int64_t slot = std::max({reached, getWanted(site, kind), behindMakers});
+      bool moves =
+          site.size > 1 || slot > site.first || behindMakers > firstUse;
       int64_t end = moves ? slot : slot + 1; // behind the op that stays
       // Behind this one they would stand too low. They are content with less,
       // so that none of them waits for what is on the stack.
       unsigned urgent = order.size();
-      for (auto [highest, other] : waiting) {
-        if (highest >= end)
+      for (auto [limit, other] : waiting) {
+        if (limit >= end)
           break;
-        urgent = std::min(urgent, other);
+        if (other != index)
+          urgent = std::min(urgent, other);
       }
       if (urgent < order.size()) {
         stack.push_back(urgent);
         continue;
       }
       reached = end;
+      slotOf[index] = slot;
       slots.push_back({order[index], slot, moves});
-      waiting.erase({site.highest, index});
+      waiting.erase({highest[index], index});
       placed.set(index);
       stack.pop_back();
     }

@@ -33,9 +33,14 @@
 // items between the site's first member and its slot only, each once per site:
 // joining all items is linear in their number, apart from sites that overlap.
 //
-// Between items that use each other's results directly the bounds are such that
-// the user's slot is always above the maker's: a chain of such waits cannot
-// close.
+// Between items of two streams that use each other's results directly the
+// bounds are such that the user's slot is always below the maker's: a chain of
+// such waits cannot close. Within one stream there are no such bounds, or
+// chains of gathers could not be merged link by link: the user only has to
+// stand behind the maker, wherever that comes to stand. A site then *follows*
+// others, directly or not. It can be placed no higher than they want to be,
+// they no lower than it may be, and an item does not join a site that it
+// follows, or that follows it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,6 +89,9 @@ public:
     Operation *before; ///< the op of the original order before which it stands
     bool moves;        ///< false: a site of one item that can stay as it is
   };
+  /// True if an item of the same kind uses what `cast`, behind an item, makes:
+  /// then it moves up with the item.
+  bool isFollowed(Operation *cast) const { return followed.contains(cast); }
   /// Where everything stands in the end, in an order in which it can be carried
   /// out: what goes before the same op, in order; what is used before its user.
   /// Every item has a site by now. `closed` are sites in the order in which
@@ -104,12 +112,23 @@ private:
     int64_t lowest;  ///< slot from which on all operands exist
     int64_t highest; ///< slot down to which no result was used
     int site = -1;
+    /// Items of the stream whose results this one uses, each with the number of
+    /// the op that makes them, and the lowest number of an op that does so.
+    SmallVector<std::pair<unsigned, int64_t>, 0> makers;
+    int64_t firstUse = std::numeric_limits<int64_t>::max();
+    /// Items of the stream that use results of this one.
+    SmallVector<unsigned, 0> followers;
   };
 
   void number(Block *block);
   void findBounds(unsigned item);
   int64_t getWanted(const Site &site, BucketKind kind) const;
   int64_t getFirst(unsigned item) const;
+  std::optional<unsigned> getFollowed(unsigned item, Operation *user,
+                                      Operation *maker) const;
+  ArrayRef<unsigned> getSiteItems(unsigned item) const;
+  std::optional<int64_t> getLowestBehindMakers(ArrayRef<unsigned> site) const;
+  int64_t getHighestOfFollowers(ArrayRef<unsigned> site) const;
   bool needs(ArrayRef<unsigned> roots, int64_t cutoff,
              function_ref<bool(unsigned)> isLast) const;
   bool pushesOnlyNeeded(Site &joined, unsigned site, unsigned item,
@@ -135,6 +154,10 @@ private:
   DenseSet<Operation *> movable;
   /// The item of every op that belongs to one and stands in its block.
   DenseMap<Operation *, unsigned> itemOf;
+  /// The item of every cast behind one.
+  DenseMap<Operation *, unsigned> itemOfCast;
+  DenseSet<Operation *> followed;
+  BitVector hasFollowers; ///< of the streams: an item follows another
 };
 
 } // namespace mlir::fsdp

@@ -38,6 +38,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -89,6 +90,7 @@ private:
   LogicalResult checkResolved(UnitOp unit);
   FailureOr<UnitOpPlan> planOp(Operation *op, FlatSymbolRefAttr unitName);
   LogicalResult planReduced(ReduceGradsOp op, UnitOpPlan &plan);
+  LogicalResult checkSize(const UnitOpPlan &plan, ParamOp param, Type dtype);
 
   SymbolTableCollection &symbolTables;
   const ExpandOptions &options;
@@ -140,6 +142,28 @@ LogicalResult Planner::checkResolved(UnitOp unit) {
   return success();
 }
 
+/// Refuses a parameter that no bucket can hold in `dtype`.
+LogicalResult Planner::checkSize(const UnitOpPlan &plan, ParamOp param,
+                                 Type dtype) {
+  int64_t ranks = plan.group.shardSize();
+  std::optional<ParamLayout> layout = param.getLayout(ranks);
+  int64_t bytes = getDtypeBytes(dtype);
+  std::optional<int64_t> units =
+      layout ? getStorageUnits(dtype, layout->elements) : std::nullopt;
+  if (units &&
+      BucketLayout::get({{*units, bytes}}, ranks, bytes, options.align))
+    return success();
+  UnitOp unit = plan.unit;
+  InFlightDiagnostic diag =
+      plan.op->emitOpError("moves parameter '")
+      << param.getSymName() << "' of unit '" << unit.getSymName() << "' in "
+      << dtype << " over " << ranks
+      << " ranks, but such a bucket is too large: expected fewer than 2^62 "
+         "bytes";
+  diag.attachNote(param.getLoc()) << "it is " << param.getFullType();
+  return diag;
+}
+
 /// The trainable parameters of the reduction that have a gradient, or all of
 /// them with `unused=zero`, in the order of declaration.
 LogicalResult Planner::planReduced(ReduceGradsOp op, UnitOpPlan &plan) {
@@ -162,6 +186,8 @@ LogicalResult Planner::planReduced(ReduceGradsOp op, UnitOpPlan &plan) {
   for (const ReducedParam &reduced : plan.reduced) {
     ParamOp param = reduced.param;
     Type wire = param.getReduceType();
+    if (failed(checkSize(plan, param, wire)))
+      return failure();
     if (!checked.insert(wire).second)
       continue;
     if (failed(DivisionPlan::get(plan.unit, plan.group, wire, options.average)))
@@ -182,8 +208,13 @@ FailureOr<UnitOpPlan> Planner::planOp(Operation *op,
   if (failed(group))
     return failure();
   UnitOpPlan plan{op, unit, std::move(*group), {}};
-  if (auto reduce = dyn_cast<ReduceGradsOp>(op))
+  if (auto reduce = dyn_cast<ReduceGradsOp>(op)) {
     if (failed(planReduced(reduce, plan)))
+      return failure();
+    return plan;
+  }
+  for (ParamOp param : unit.getParams())
+    if (failed(checkSize(plan, param, param.getParamType())))
       return failure();
   return plan;
 }
@@ -487,6 +518,10 @@ struct ExpandUnitsPass
     FailureOr<SmallVector<UnitOpPlan, 0>> plans =
         Planner(symbolTables, options).plan(getOperation());
     if (failed(plans))
+      return signalPassFailure();
+    FailureOr<int64_t> firstGroup =
+        getFirstGroup(getOperation(), plans->size());
+    if (failed(firstGroup))
       return signalPassFailure();
 
     auto &log = getAnalysis<DecisionLog>();

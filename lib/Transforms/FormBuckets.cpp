@@ -23,6 +23,12 @@
 // carries it out and says why. No bit of any result changes: segments of a
 // bucket do not interact.
 //
+// What the pass has formed stays as it is when it runs again. Mostly that is so
+// by itself, but a bucket that was closed is an item like any other to the next
+// run, and a walk in program order takes another way through a program in which
+// collectives have moved. So the pass looks whether it would change its own
+// result, and leaves a fingerprint of that on the module if it would.
+//
 //===----------------------------------------------------------------------===//
 
 #include "BucketGrouping.h"
@@ -31,6 +37,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_FORMBUCKETSPASS
@@ -54,6 +61,8 @@ public:
         symbolTables(symbolTables) {}
 
   void run();
+  /// True if there is nothing to carry out.
+  bool isIdle() const;
   /// The symbol of a bucket that was merged.
   StringRef getName(unsigned bucket) const { return names.lookup(bucket); }
   int64_t getPackedBytes(unsigned bucket) const {
@@ -69,7 +78,7 @@ private:
   bool isMadeAnew(ArrayRef<unsigned> ids) const;
   void merge(const BucketPlacement::Place &place);
   void move(const BucketPlacement::Place &place);
-  void moveCasts(const BucketItem &item, Operation *before);
+  void moveCasts(const BucketItem &item, Operation *before, bool up);
 
   ArrayRef<BucketItem> items;
   DenseMap<Operation *, int64_t> &numUsers;
@@ -192,10 +201,12 @@ Operation *Merger::createOps(const ResolvedBucket &bucket, Payload payload,
                          /*outputs=*/ValueRange());
 }
 
-/// Takes the casts behind `item` along to the place in front of `before`.
-void Merger::moveCasts(const BucketItem &item, Operation *before) {
+/// Takes the casts behind `item` along to the place in front of `before`. Those
+/// that stand below it stay, unless the item moves `up` and an item that
+/// follows needs them.
+void Merger::moveCasts(const BucketItem &item, Operation *before, bool up) {
   for (Operation *cast : item.casts)
-    if (grouping.isAbove(cast, before))
+    if (grouping.isAbove(cast, before) || (up && grouping.isFollowed(cast)))
       cast->moveBefore(before);
 }
 
@@ -212,7 +223,7 @@ void Merger::merge(const BucketPlacement::Place &place) {
         .unpack->getResult(entry.second->index)
         .replaceAllUsesWith(result);
   for (unsigned id : ids) {
-    moveCasts(items[id], place.before);
+    moveCasts(items[id], place.before, /*up=*/true);
     SmallVector<Operation *, 4> ops = items[id].getOps();
     dead.append(ops.rbegin(), ops.rend());
   }
@@ -226,7 +237,7 @@ void Merger::move(const BucketPlacement::Place &place) {
   for (Operation *op : item.getOps())
     if (op->getBlock() == item.key.block && grouping.isAbove(op, place.before))
       op->moveBefore(place.before);
-  moveCasts(item, place.before);
+  moveCasts(item, place.before, /*up=*/false);
 }
 
 /// True if a bucket does not stay as it is: it gets members, or another
@@ -235,6 +246,13 @@ bool Merger::isMadeAnew(ArrayRef<unsigned> ids) const {
   const BucketItem &first = items[ids.front()];
   return ids.size() > 1 ||
          (first.isWhole() && first.align != grouping.getAlignment(ids));
+}
+
+bool Merger::isIdle() const {
+  return llvm::none_of(
+      grouping.getPlaces(), [&](const BucketPlacement::Place &place) {
+        return place.moves || isMadeAnew(grouping.getItems(place.site));
+      });
 }
 
 void Merger::run() {
@@ -298,13 +316,56 @@ struct FormBucketsPass
     return success(rules != nullptr);
   }
 
-  void runOnOperation() override {
+  FailureOr<BucketItems> collect(SymbolTableCollection &symbolTables) {
+    return collectBucketItems(getOperation(),
+                              {/*perDtype=*/rules->isGatherPerDtype(),
+                               /*perUnitOp=*/scope != "global"},
+                              symbolTables);
+  }
+
+  /// Of the buckets, of the order in which they are used, and of the options.
+  std::string getFingerprint() {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << scope.getValue() << ',' << gather.getValue() << ','
+       << order.getValue() << ',' << policy.getValue();
+    for (const auto *limits : {&maxBytes, &maxElements}) {
+      os << ';';
+      llvm::interleaveComma(ArrayRef<int64_t>(*limits), os);
+    }
+    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<BucketOp>(op))
+        os << '\n' << *op;
+      else if (auto user = dyn_cast<BucketUserOpInterface>(op))
+        os << '\n' << op->getName() << ' ' << user.getBucketAttr();
+    });
+    return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true,
+                           /*Width=*/16);
+  }
+
+  /// Says on the module that another run has nothing to do, where it would find
+  /// something.
+  LogicalResult markFormed() {
+    getOperation()->removeDiscardableAttr(FsdpDialect::getFormedAttrName());
     SymbolTableCollection symbolTables;
-    FailureOr<BucketItems> items =
-        collectBucketItems(getOperation(),
-                           {/*perDtype=*/rules->isGatherPerDtype(),
-                            /*perUnitOp=*/scope != "global"},
-                           symbolTables);
+    FailureOr<BucketItems> items = collect(symbolTables);
+    if (failed(items))
+      return failure();
+    BucketGrouping grouping(items->items, *rules);
+    if (!Merger(*items, grouping, symbolTables).isIdle())
+      getOperation()->setDiscardableAttr(
+          FsdpDialect::getFormedAttrName(),
+          StringAttr::get(&getContext(), getFingerprint()));
+    return success();
+  }
+
+  void runOnOperation() override {
+    auto formed =
+        getOperation()->getDiscardableAttr(FsdpDialect::getFormedAttrName());
+    if (formed && cast<StringAttr>(formed) == getFingerprint())
+      return markAllAnalysesPreserved();
+    SymbolTableCollection symbolTables;
+    FailureOr<BucketItems> items = collect(symbolTables);
     if (failed(items))
       return signalPassFailure();
 
@@ -347,6 +408,8 @@ struct FormBucketsPass
                             {"limit", refused.limit->limit}};
       log.add(notes[item].loc, std::move(decision));
     }
+    if (failed(markFormed()))
+      return signalPassFailure();
   }
 
   /// Made anew from the options; has no state, so that copies may share it.

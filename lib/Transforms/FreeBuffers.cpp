@@ -27,14 +27,16 @@
 
 #include "fsdp/Transforms/Passes.h"
 
-#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
+#include "mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_FREEBUFFERSPASS
@@ -133,7 +135,21 @@ struct FreeBuffersPass : fsdp::impl::FreeBuffersPassBase<FreeBuffersPass> {
 
 private:
   static void addUpstream(OpPassManager &manager) {
-    bufferization::buildBufferDeallocationPipeline(manager);
+    // As buildBufferDeallocationPipeline does, with a step before the last one.
+    manager.addPass(memref::createExpandReallocPass({/*emitDeallocs=*/false}));
+    manager.addPass(createCanonicalizerPass());
+    manager.addPass(
+        bufferization::createOwnershipBasedBufferDeallocationPass());
+    manager.addPass(createCanonicalizerPass());
+    manager.addPass(
+        bufferization::createBufferDeallocationSimplificationPass());
+    // Lowering an op on several buffers would write tables into memory.
+    manager.addPass(createSplitDeallocationsPass());
+    manager.addPass(bufferization::createLowerDeallocationsPass());
+    // Copies where one buffer would have two owners.
+    manager.addPass(createConvertBufferizationToMemRefPass());
+    manager.addPass(createCSEPass());
+    manager.addPass(createCanonicalizerPass());
     // Deallocations stand at the ends of blocks; move them to the last uses.
     manager.addNestedPass<func::FuncOp>(
         bufferization::createOptimizeAllocationLivenessPass());

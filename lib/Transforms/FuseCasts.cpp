@@ -41,8 +41,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static int64_t getBytes(Type tensor) {
-  auto type = cast<RankedTensorType>(tensor);
-  return type.getNumElements() * getDtypeBytes(type.getElementType());
+  return getTensorBytes(cast<RankedTensorType>(tensor));
 }
 
 namespace {
@@ -81,7 +80,7 @@ int64_t CastFuser::foldOperand(Operation *op, unsigned index,
   // A pair of casts may die together, the later one first.
   for (Operation *dead = cast.casts.front(); dead && dead->use_empty();) {
     Value input = dead->getOperand(0);
-    bytes += getBytes(dead->getResult(0).getType());
+    bytes = addSizes(bytes, getBytes(dead->getResult(0).getType()));
     erased.insert(dead);
     dead->erase();
     dead = input == cast.source ? nullptr : input.getDefiningOp();

@@ -18,7 +18,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -100,21 +99,17 @@ static void addToHash(Hasher &hasher, StringRef collective,
 
 /// Adds without passing the largest number: a tensor may have 2^62 elements.
 static void addBytes(int64_t &sum, int64_t bytes) {
-  if (llvm::AddOverflow(sum, bytes, sum))
-    sum = std::numeric_limits<int64_t>::max();
+  sum = addSizes(sum, bytes);
 }
 
-static int64_t getBytes(int64_t elements, Type dtype) {
-  int64_t bytes;
-  int64_t units = getStorageUnits(dtype, elements).value_or(elements);
-  if (llvm::MulOverflow(units, getDtypeBytes(dtype), bytes))
-    return std::numeric_limits<int64_t>::max();
-  return bytes;
+/// As many bytes as `type` would have with elements of `dtype`.
+static int64_t getBytes(Type type, Type dtype) {
+  return getTensorBytes(
+      RankedTensorType::get(cast<ShapedType>(type).getShape(), dtype));
 }
 
 static int64_t getBytes(Value value) {
-  auto type = cast<ShapedType>(value.getType());
-  return getBytes(type.getNumElements(), type.getElementType());
+  return getTensorBytes(cast<ShapedType>(value.getType()));
 }
 
 static bool isLocalOp(Operation *op) {
@@ -240,8 +235,7 @@ unsigned Planner::getBucket(BucketUserOpInterface op) {
     result.members.push_back({member.param.getSymName().str(),
                               member.segment.offset, member.segment.elements,
                               member.wire, Type(), Type()});
-    result.paddingBytes -=
-        getBytes(member.param.getFullType().getNumElements(), member.wire);
+    result.paddingBytes -= getBytes(member.param.getFullType(), member.wire);
   }
   return entry->second;
 }
@@ -313,9 +307,7 @@ void Planner::addLocalOp(BucketUserOpInterface op, BucketPlan &bucket) {
   // Of the bucket only what belongs to a member is read.
   for (auto [value, member] :
        llvm::zip_equal(op.getMemberValues(), bucket.members))
-    addBytes(plan.bytesRead,
-             getBytes(cast<ShapedType>(value.getType()).getNumElements(),
-                      member.dtype));
+    addBytes(plan.bytesRead, getBytes(value.getType(), member.dtype));
   if (auto split = dyn_cast<SplitOp>(op.getOperation()))
     for (Value old : split.getAdd())
       addBytes(plan.bytesRead, getBytes(old));

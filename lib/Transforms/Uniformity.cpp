@@ -136,12 +136,10 @@ Dependence GridAxes::getAll(StringRef name, ArrayRef<int64_t> shape) {
 }
 
 bool GridAxes::numbersTheSameRanks(ArrayRef<int64_t> shape) const {
-  if (ShapedType::isDynamicShape(shape))
-    return false;
-  int64_t ranks = ShapedType::getNumElements(shape);
-  return llvm::all_of(grids, [&](const Grid &grid) {
-    return ShapedType::getNumElements(grid.shape) == ranks;
-  });
+  std::optional<int64_t> ranks = countRanks(shape);
+  return ranks && llvm::all_of(grids, [&](const Grid &grid) {
+           return countRanks(grid.shape) == ranks;
+         });
 }
 
 std::string GridAxes::describeAxes(Dependence set) const {

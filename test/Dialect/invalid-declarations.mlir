@@ -479,6 +479,39 @@ fsdp.bucket @b scatter @u[@w] : f32
 
 // -----
 
+// unit C6
+shard.grid @dp(shape = 4)
+// expected-error @below {{unit 'u\FF' has a name that cannot be written into a plan, expected UTF-8 without zero bytes}}
+fsdp.unit @"u\FF" on @dp { fsdp.param @w : tensor<4xf32> }
+
+// -----
+
+// param C8: the first half of a character.
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  // expected-error @below {{parameter 'gew\C3' has a name that cannot be written into a plan, expected UTF-8 without zero bytes}}
+  fsdp.param @"gew\C3" : tensor<4xf32>
+}
+
+// -----
+
+// param C8: C would end the name here.
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp {
+  // expected-error @below {{parameter 'a\00b' has a name that cannot be written into a plan, expected UTF-8 without zero bytes}}
+  fsdp.param @"a\00b" : tensor<4xf32>
+}
+
+// -----
+
+// bucket C7
+shard.grid @dp(shape = 4)
+fsdp.unit @u on @dp { fsdp.param @w : tensor<4xf32> }
+// expected-error @below {{bucket '\80' has a name that cannot be written into a plan, expected UTF-8 without zero bytes}}
+fsdp.bucket @"\80" gather @u[@w] : f32
+
+// -----
+
 //===----------------------------------------------------------------------===//
 // Attributes of other dialects' ops
 //===----------------------------------------------------------------------===//

@@ -45,3 +45,55 @@ module {
     return
   }
 }
+
+// -----
+
+// What each rank holds is small enough to be counted, a bucket of it is not.
+
+module {
+  shard.grid @dp(shape = 1)
+  fsdp.unit @u on @dp {
+    // expected-note @below {{it is 'tensor<1152921504606846976xf32>'}}
+    fsdp.param @w : tensor<1152921504606846976xf32> precision <param = f32, reduce = f32, grad = f32>
+  }
+  func.func @gather(%s: tensor<1152921504606846976xf32>) -> tensor<1152921504606846976xf32> {
+    // expected-error @below {{moves parameter 'w' of unit 'u' in 'f32' over 1 ranks, but such a bucket is too large: expected fewer than 2^62 bytes}}
+    %f = fsdp.unshard @u(%s) : (tensor<1152921504606846976xf32>) -> tensor<1152921504606846976xf32>
+    return %f : tensor<1152921504606846976xf32>
+  }
+}
+
+// -----
+
+// The wire of the reduction is wider than that of the gather.
+
+module {
+  shard.grid @dp(shape = 1)
+  fsdp.unit @u on @dp {
+    // expected-note @below {{it is 'tensor<576460752303423488xbf16>'}}
+    fsdp.param @w : tensor<576460752303423488xbf16> precision <param = bf16, reduce = f64, grad = bf16>
+  }
+  func.func @both(%s: tensor<576460752303423488xbf16>) -> tensor<576460752303423488xbf16> {
+    %f = fsdp.unshard @u(%s) : (tensor<576460752303423488xbf16>) -> tensor<576460752303423488xbf16>
+    // expected-error @below {{moves parameter 'w' of unit 'u' in 'f64' over 1 ranks, but such a bucket is too large}}
+    %g = fsdp.reduce_grads @u[@w](%f) : (tensor<576460752303423488xbf16>) -> tensor<576460752303423488xbf16>
+    return %g : tensor<576460752303423488xbf16>
+  }
+}
+
+// -----
+
+// One element per rank, and many ranks: padded it is too large.
+
+module {
+  shard.grid @dp(shape = 1048576)
+  fsdp.unit @u on @dp {
+    // expected-note @below {{it is 'tensor<4398046511104x1xf32>'}}
+    fsdp.param @w : tensor<4398046511104x1xf32> shard_dim 1 precision <param = f32, reduce = f32, grad = f32>
+  }
+  func.func @gather(%s: tensor<4398046511104x1xf32>) -> tensor<4398046511104x1xf32> {
+    // expected-error @below {{over 1048576 ranks, but such a bucket is too large: expected fewer than 2^62 bytes}}
+    %f = fsdp.unshard @u(%s) : (tensor<4398046511104x1xf32>) -> tensor<4398046511104x1xf32>
+    return %f : tensor<4398046511104x1xf32>
+  }
+}

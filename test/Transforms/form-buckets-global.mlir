@@ -41,6 +41,15 @@
 // VECTOR R4_needed_stands_in_front: k j k<b -> {b} {a,c}
 // VECTOR R4_needed_pair_stands_in_front: k j j k<b -> {b,c} {a,d}
 // VECTOR R4_others_stay_behind: k w j k<c -> {c} {a,d} {b}
+// VECTOR R4_chains_side_by_side: 1 1 2=a 2=b 4=c 4=d -> {a,b} {c,d} {e,f}
+// VECTOR R4_chains_one_after_the_other: 1 2=a 4=b 1 2=d 4=e -> {a,d} {b,e} {c,f}
+// VECTOR R4_chains_interleaved: 1 2=a 1 4=b 2=c 4=e -> {a,c} {b,e} {d,f}
+// VECTOR R4_chains_interleaved_late: 1 1 2=a 4=c 2=b 4=e -> {a,b} {c,e} {d,f}
+// VECTOR R4_chains_with_casts gather=bytes: 1k 2w=a 1k 4k=b 2w=c 4k=e -> {a,c} {b,e} {d,f}
+// VECTOR R4_three_chains: 1 2=a 4=b 1 2=d 1 2=f 4=e 4=g -> {a,d,f} {b,e,g} {c,h,i}
+// VECTOR negative_R4_chain_waits_for_itself: 1 2=a 4=b -> {a} {b} {c}
+// VECTOR negative_R4_chain_closes: 1k 1w 2w=a 2k=b -> {a} {b,c} {d}
+// VECTOR negative_R4_ops_between_stay: 1 1<a 1 1<b 1<c 1<e -> {a,c} {b} {d,e} {f}
 // VECTOR negative_R4_used_before reduce: k! k k -> {a} {b,c}
 // VECTOR negative_R4_result_needed reduce: 1 1<a 1 1<a -> {a} {b,c,d}
 // VECTOR R4_reduction_at_last reduce: k j k -> {a,c} {b}

@@ -19,7 +19,7 @@ from oracle import dtypes, tensor_file
 from oracle.dtypes import dtype
 
 from .description import operations, precisions_of
-from .emit import compile_flags, module_text, names_of
+from .emit import compile_flags, form_flags, module_text, names_of
 from .evaluate import SEED, Arguments, evaluate, layout_of
 
 LEVELS = (0, 2)
@@ -164,6 +164,25 @@ class _Program:
         return out
 
 
+def _form_twice(tools, work, options):
+    """fsdp-form-buckets does not change its own result, nor that of fusing."""
+    flags, again = form_flags(options)
+    steps = [
+        ("batch.mlir", "formed.mlir", flags),
+        ("formed.mlir", "again.mlir", [again]),
+        ("formed.mlir", "fused.mlir", ["--fsdp-fuse-casts"]),
+        ("fused.mlir", "fused-again.mlir", [again]),
+    ]
+    for source, target, passes in steps:
+        error = tools.call(work, "fsdp-opt", source, *passes, "-o", target)
+        if error:
+            raise Failed(f"{' '.join(passes)}: {error}")
+    for first, second in ("formed", "again"), ("fused", "fused-again"):
+        texts = [(work / f"{n}.mlir").read_text() for n in (first, second)]
+        if texts[0] != texts[1]:
+            raise Failed(f"{again} changes its own result ({first})")
+
+
 def _compile(tools, work, batch, grid):
     work.mkdir()
     (work / "batch.mlir").write_text(module_text(grid, batch["programs"]))
@@ -171,6 +190,8 @@ def _compile(tools, work, batch, grid):
         error = tools.compile(work, level, batch)
         if error:
             raise Failed(f"level {level}: {error}")
+    if not tools.fault:
+        _form_twice(tools, work, batch["options"])
 
 
 def _run(tools, work, names, sum_order):

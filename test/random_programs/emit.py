@@ -183,6 +183,21 @@ def optimize_options(options):
     return " ".join(f"{OPTION_FLAGS[k]}={v}" for k, v in options.items())
 
 
+EXPAND_OPTIONS = {"align", "accumulate", "unused"}
+
+
+def form_flags(options):
+    """The passes up to fsdp-form-buckets, and that one alone."""
+    expand = {k: v for k, v in options.items() if k in EXPAND_OPTIONS}
+    form = {k: v for k, v in options.items() if k not in EXPAND_OPTIONS}
+    form_flag = f"--fsdp-form-buckets={optimize_options(form)}"
+    flags = [
+        "--fsdp-resolve-precision",
+        f"--fsdp-expand-units={optimize_options(expand)}", form_flag,
+    ]
+    return flags, form_flag
+
+
 def compile_flags(batch):
     """Options of fsdp-compile, without the level."""
     flags = [f"--codegen-level={batch.get('codegen_level', 0)}"]

@@ -19,6 +19,7 @@
 #include "../Version.h"
 #include "Header.h"
 #include "MachineCode.h"
+#include "Undefined.h"
 
 #include "fsdp/Conversion/GpuChip.h"
 #include "fsdp/Dialect/Fsdp.h"
@@ -266,7 +267,8 @@ int main(int argc, char **argv) {
     return fail(message);
   sources.AddNewSourceBuffer(std::move(file), {});
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
-  if (!module || failed(lower(*module, options, optimize)))
+  if (!module || failed(lower(*module, options, optimize)) ||
+      (!options.object && failed(checkSymbolsAreDefined(*module))))
     return 1; // it has been said why
   std::string toolPath = llvm::sys::fs::getMainExecutable(
       argv[0], reinterpret_cast<void *>(&hasDeclaredOps));

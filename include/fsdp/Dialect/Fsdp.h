@@ -63,6 +63,19 @@ int64_t getDtypeBytes(Type type);
 /// How many of getDtypeBytes() a number of elements has; empty if packed ones
 /// do not fill whole bytes.
 std::optional<int64_t> getStorageUnits(Type type, int64_t elements);
+/// Bytes of the elements of `type`, which has a static shape and a dtype of
+/// either kind; the largest number if they are more.
+int64_t getTensorBytes(ShapedType type);
+/// The sum of two sizes, or the largest number.
+int64_t addSizes(int64_t lhs, int64_t rhs);
+
+/// The number of ranks of a grid; none if a size is not positive, or if there
+/// are 2^31 ranks or more.
+std::optional<int64_t> countRanks(ArrayRef<int64_t> gridShape);
+
+/// Checks that `name`, of the `what` that `op` declares, can be written into a
+/// manifest, which is JSON, and handed to C: UTF-8 without zero bytes.
+LogicalResult verifyName(Operation *op, StringRef what, StringRef name);
 
 /// A unit's place on its grid.
 struct UnitGroup {

@@ -75,6 +75,8 @@ def Fsdp_Dialect : Dialect {
     /// The hash of a module's plan, 16 hexadecimal digits (`StringAttr`):
     /// recorded by fsdp-verify-collectives where it has proved the order.
     static constexpr StringLiteral getPlanHashAttrName() { return "fsdp.plan_hash"; }
+    /// On a module: fingerprint of its buckets as `fsdp-form-buckets` left them.
+    static constexpr StringLiteral getFormedAttrName() { return "fsdp.formed"; }
     /// Marks an argument that has the same value on every rank.
     static constexpr StringLiteral getUniformAttrName() { return "fsdp.uniform"; }
     /// What an argument or result of an entry function is; each names a

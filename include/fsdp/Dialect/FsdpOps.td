@@ -56,10 +56,11 @@ def Fsdp_UnitOp : Fsdp_Op<"unit", [
     - (C2) the axes are in range, none stands twice or in both lists;
     - (C3) the entries of `precision` are f16, bf16, f32 or f64;
     - (C4) `divide_factor` is positive and finite;
-    - (C5) the body holds `fsdp.param` ops, at least one, and nothing else.
+    - (C5) the body holds `fsdp.param` ops, at least one, and nothing else;
+    - (C6) the name is UTF-8 without zero bytes.
   }];
   let arguments = (ins
-    SymbolNameAttr:$sym_name,
+    SymbolNameAttr:$sym_name,                           /*C6*/
     FlatSymbolRefAttr:$grid,                            /*C1*/
     OptionalAttr<Fsdp_PrecisionAttr>:$precision,        /*C3*/
     OptionalAttr<DenseI64ArrayAttr>:$shard_axes,        /*C2*/
@@ -119,10 +120,11 @@ def Fsdp_ParamOp : Fsdp_Op<"param", [Symbol, HasParent<"UnitOp">]> {
       storage `param` may be the storage type;
     - (C6) the number of elements fits 62 bits;
     - (C7) rows of elements of 4 and 6 bits, which are packed, are whole bytes, of
-      the full tensor and of a shard.
+      the full tensor and of a shard;
+    - (C8) the name is UTF-8 without zero bytes.
   }];
   let arguments = (ins
-    SymbolNameAttr:$sym_name,
+    SymbolNameAttr:$sym_name,                           /*C8*/
     TypeAttrOf<AnyRankedTensor>:$type,                  /*C1, C2, C6, C7*/
     OptionalAttr<I64Attr>:$shard_dim,                   /*C3*/
     OptionalAttr<Fsdp_PrecisionAttr>:$precision,        /*C5*/
@@ -277,10 +279,11 @@ def Fsdp_BucketOp : Fsdp_Op<"bucket", [Symbol, Fsdp_SymbolUser]> {
     - (C3) `wire` is f16, bf16, f32 or f64; a gather may have `bytes`;
     - (C4) members of a reduction are not frozen; an opaque member needs `bytes`;
     - (C5) `align` is a power of two from 1 to 4096;
-    - (C6) the packed tensor's size fits 62 bits.
+    - (C6) the packed tensor's size in bytes fits 62 bits;
+    - (C7) the name is UTF-8 without zero bytes.
   }];
   let arguments = (ins
-    SymbolNameAttr:$sym_name,
+    SymbolNameAttr:$sym_name,                           /*C7*/
     Fsdp_BucketKind:$kind,
     SymbolRefArrayAttr:$members,                        /*C1, C2, C4*/
     TypeAttr:$wire,                                     /*C3; i8 is `bytes`*/

@@ -75,9 +75,6 @@ struct ItemMember {
   unsigned index; ///< of the operand and the result in the item's local ops
 };
 
-/// The sum of two sizes, or the largest number if that is less.
-int64_t addSizes(int64_t lhs, int64_t rhs);
-
 struct BucketItem {
   BucketOp bucket;
   BucketKey key;

@@ -210,6 +210,11 @@ def FormBucketsPass : Pass<"fsdp-form-buckets", "::mlir::ModuleOp"> {
     leaves the function, stays as it is. Each merged bucket, and each pair of
     neighbours that did not merge, has a remark with the reason.
 
+    The pass does not change what it has made: where a second run with the same
+    options could (a bucket that was closed is an item like any other to it), it
+    leaves a fingerprint of its buckets on the module, `fsdp.formed`, and does
+    nothing as long as that fits.
+
     ```mlir
     shard.grid @dp(shape = 4)
     fsdp.unit @u on @dp {
@@ -447,6 +452,29 @@ def ResultsToArgumentsPass
     ```
   }];
   let dependentDialects = ["memref::MemRefDialect"];
+}
+
+def SplitDeallocationsPass
+    : Pass<"fsdp-split-deallocations", "::mlir::ModuleOp"> {
+  let summary = "deallocations of several buffers become one for each";
+  let description = [{
+    Inside of upstream's buffer deallocation, before it is lowered: an op that
+    frees several buffers, at the end of a loop that carries them, becomes one op
+    per buffer, in the same order. A buffer that an earlier one may be, by another
+    name, is freed only if it was not freed then. No memory is needed for that,
+    host or device.
+
+    ```mlir
+    func.func @f(%a: memref<4xf32>, %b: memref<4xf32>, %own_a: i1, %own_b: i1,
+                 %kept: memref<4xf32>) -> i1 {
+      %own = bufferization.dealloc (%a, %b : memref<4xf32>, memref<4xf32>)
+          if (%own_a, %own_b) retain (%kept : memref<4xf32>)
+      return %own : i1
+    }
+    ```
+  }];
+  let dependentDialects = ["arith::ArithDialect", "memref::MemRefDialect",
+                           "bufferization::BufferizationDialect"];
 }
 
 def VerifyCollectivesPass : Pass<"fsdp-verify-collectives", "::mlir::ModuleOp"> {

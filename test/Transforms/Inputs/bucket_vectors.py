@@ -16,6 +16,8 @@
 #   k, j   the dtype: k is bf16 (default), j is f16, w is f32
 #   @0, @1 the axis of a 2x2 grid along which it is cut, instead of a grid of 2
 #   <a,b   its input is made by an op that uses the results of a and b
+#   =a     its input is the result of a, which is half as large, or a cast of
+#          that where one is k and the other w
 #   !      an op with side effects uses its result at once
 #
 # Every item is a unit of its own, its bucket has `align 1`. BUCKETS stand in the
@@ -38,7 +40,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 VECTOR = re.compile(r"^(?://|#) VECTOR ([^\s:]+)((?: [^:\n]+)?): (.+) -> (.+)$", re.M)
-ITEM = re.compile(r"(\d+)?([kjw])?(?:@([01]))?(?:<([a-z](?:,[a-z])*))?(!)?")
+ITEM = re.compile(
+    r"(\d+)?([kjw])?(?:@([01]))?(?:<([a-z](?:,[a-z])*)|=([a-z]))?(!)?"
+)
 DTYPE = {"k": "bf16", "j": "f16", "w": "f32"}
 
 
@@ -49,6 +53,7 @@ class Item:
     dtype: str
     axis: str = ""
     needs: list = field(default_factory=list)
+    is_of: str = ""
     is_used: bool = False
 
     @property
@@ -74,12 +79,12 @@ def parse_items(text, per_size):
         match = ITEM.fullmatch(word)
         if not match:
             sys.exit(f"'{word}' is no item")
-        size, key, axis, needs, used = match.groups()
+        size, key, axis, needs, is_of, used = match.groups()
         name = chr(ord("a") + len(items)) if len(items) < 26 else f"z{len(items)}"
         items.append(
             Item(
                 name, per_size * int(size or 1), DTYPE[key or "k"], axis or "",
-                needs.split(",") if needs else [], bool(used),
+                needs.split(",") if needs else [], is_of or "", bool(used),
             )
         )
     return items
@@ -132,6 +137,15 @@ def module(items, words):
                 f" : ({', '.join(types)}) -> {source(i)}"
             )
             value = f"%x{n}"
+        if i.is_of:
+            value = f"%w{i.is_of}"
+            made = result(by_name[i.is_of])
+            if made != source(i):
+                cast = "extf" if i.dtype == "f32" else "truncf"
+                lines.append(
+                    f"  %x{n} = arith.{cast} {value} : {made} to {source(i)}"
+                )
+                value = f"%x{n}"
         if reduce:
             lines += [
                 f"  %p{n} = fsdp.chunk_cat {value} into @{n}"
@@ -211,7 +225,7 @@ def main():
         done = subprocess.run(
             [
                 args.fsdp_opt, f"--fsdp-form-buckets={given}",
-                "--fsdp-verify-stage=stage=packed",
+                "--fsdp-fuse-casts", "--fsdp-verify-stage=stage=packed",
             ],
             input=text, capture_output=True, text=True,
         )
