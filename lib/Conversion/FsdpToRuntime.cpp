@@ -448,8 +448,9 @@ LogicalResult RuntimeLowering::addArguments(func::FuncOp function) {
   return success();
 }
 
-/// An entry of a module with kernels checks the driver before any rank waits for
-/// another one. Called before there are frame arrays, which then precede it.
+/// An entry of a module with kernels checks the driver before any rank waits
+/// for another one. Called before there are frame arrays, which then precede
+/// it.
 void RuntimeLowering::requireDriver(func::FuncOp function) {
   if (!function->hasAttr(FsdpDialect::getEntryAttrName()) ||
       module.getOps<gpu::GPUModuleOp>().empty())

@@ -26,7 +26,8 @@ namespace mlir::fsdp {
 inline constexpr int64_t kThreads = 256;
 /// Rows of a grid.
 inline constexpr int64_t kMaxRows = 65535;
-/// Words of a kernel's first parameter at the most, if its PTX has room for them.
+/// Words of a kernel's first parameter at the most, if its PTX has room for
+/// them.
 inline constexpr int64_t kMaxAddresses = 4090;
 /// Bytes of the parameters of a kernel with so many words.
 inline constexpr int64_t getParameterBytes(int64_t numWords) {
