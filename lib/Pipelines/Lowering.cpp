@@ -60,7 +60,7 @@ static void addLoops(OpPassManager &manager) {
   manager.addPass(createLowerAffinePass());
   // What no library has, by ops that one has, in the same dtype.
   manager.addPass(math::createMathExpandOpsPass(
-      {/*opMnemonics=*/{"clampf", "ctlz", "fpowi", "rsqrt"}}));
+      {/*opMnemonics=*/{"ctlz", "fpowi", "rsqrt"}}));
   // Behind the loops, whose bodies hold the arithmetic, and before anything
   // could fold two roundings into one.
   manager.addPass(createExpandFloatsPass());

@@ -16,6 +16,13 @@ BucketGrouping::BucketGrouping(ArrayRef<BucketItem> items,
     : items(items), policy(policy), placement(items, policy.getIssueOrder()),
       bucketOf(items.size()), refusedOf(items.size()) {
   findKeys();
+  for (const BucketItem &item : items) {
+    UnitOp unit = ParamOp(item.members.front().param).getUnit();
+    isOfOneUnit.push_back(
+        llvm::all_of(item.members, [&](const ItemMember &member) {
+          return ParamOp(member.param).getUnit() == unit;
+        }));
+  }
   for (unsigned item = 0; item < items.size(); ++item)
     order.push_back(item);
   policy.sortWalk(items, order);
@@ -49,14 +56,10 @@ std::pair<unsigned, unsigned>
 BucketGrouping::getRank(const BucketItem &item,
                         const ItemMember &member) const {
   switch (policy.getMemberOrder(item.key.kind)) {
-  case MemberOrder::Registration: {
+  case MemberOrder::Registration:
     // A bucket of several units, from an earlier run, stays in its order.
-    UnitOp unit = ParamOp(item.members.front().param).getUnit();
-    bool isOneUnit = llvm::all_of(item.members, [&](const ItemMember &other) {
-      return ParamOp(other.param).getUnit() == unit;
-    });
-    return {item.origin, isOneUnit ? member.position : member.index};
-  }
+    return {item.origin, isOfOneUnit[&item - items.begin()] ? member.position
+                                                            : member.index};
   case MemberOrder::Declaration:
     return {0, member.position};
   case MemberOrder::Walk:

@@ -104,6 +104,7 @@ private:
   const BucketPolicy &policy;
   BucketPlacement placement;
   SmallVector<unsigned, 0> order, walk;
+  SmallVector<bool, 0> isOfOneUnit; ///< by item
   SmallVector<unsigned, 0> keyOf;
   SmallVector<unsigned, 0> bucketsOfKey; ///< how many were opened
   SmallVector<Attribute, 0> policyKeys;  ///< of the items
