@@ -411,10 +411,14 @@ TEST(NcclFailure, CountsThatDiffer) {
 TEST(NcclFailure, RemoteErrorReachesEveryRank) {
   FakeWorld world({3});
   world.expectStart();
-  std::vector<fsdprtStatus> statuses = world.run([](fsdprtContext *context,
-                                                    int64_t rank) {
+  std::atomic<int> uploaded{0};
+  std::vector<fsdprtStatus> statuses = world.run([&](fsdprtContext *context,
+                                                     int64_t rank) {
     float *data = upload(context, {1, 2, 3, 4});
+    ++uploaded;
     if (rank == 1) {
+      while (uploaded < 3)
+        std::this_thread::yield();
       fakes().setAsyncError(fsdprt::nccl::remoteError);
       while (!fsdprtWorldStatus(context, nullptr, 0))
         std::this_thread::yield();
