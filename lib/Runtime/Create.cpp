@@ -154,6 +154,7 @@ Status fsdprt::createLocal(const fsdprtOptions *options,
           status.failed())
         return status;
   std::vector<std::unique_ptr<fsdprtContext>> made;
+  made.reserve(grid.ranks()); // no context is lost between its making and here
   for (std::unique_ptr<Communicator> &communicator :
        createLocalCommunicators(grid, options->timeoutSeconds, order)) {
     const int64_t rank = made.size();
