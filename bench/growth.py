@@ -182,9 +182,6 @@ KNOWN_STEEP = {
     ("branches", "OneShotBufferizePass"): 2.2,
     ("loops", "OneShotBufferizePass"): 2.2,
 }
-# Level 0 has the small ops of every parameter in one function, and the passes after
-# bufferization do not take that in linear time yet.
-LEVEL_0, LEVEL_0_SLOPE = "--fsdp-optimize=opt-level=0", 2.4
 LINE = re.compile(r"^\s+([\d.]+) \(\s*[\d.]+%\)\s+(\S.*)$")
 
 
@@ -239,8 +236,6 @@ def main():
                     slope = math.log(seconds / first) / math.log(large / small)
                     checked += 1
                     allowed = KNOWN_STEEP.get((kind, name), options.max_slope)
-                    if LEVEL_0 in flags:
-                        allowed = max(allowed, LEVEL_0_SLOPE)
                     bad = slope > allowed
                     wrong += bad
                     print(f"  {name:40} {seconds / large * 1e6:9.1f} us each, slope "

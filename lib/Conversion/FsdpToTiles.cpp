@@ -81,6 +81,8 @@ private:
   SymbolTableCollection symbolTables;
   KernelModule kernels;
   llvm::StringMap<LLVM::LLVMFuncOp> functions; ///< by name, shared by ops
+  /// By where they are and what they hold, shared by ops.
+  DenseMap<std::pair<Operation *, Attribute>, LLVM::GlobalOp> tables;
 };
 
 struct FsdpToTilesPass : fsdp::impl::FsdpToTilesPassBase<FsdpToTilesPass> {
@@ -138,7 +140,8 @@ static std::string getCodeName(BucketUserOpInterface op) {
   return llvm::isDigit(name.front()) ? "_" + name : name;
 }
 
-/// The records of `plan`, as a constant of `parent`, a symbol table.
+/// The records of `plan`, as a constant of `parent`, a symbol table. Ops with
+/// equal records share one: the layers of a model, and parameters of one shape.
 LLVM::GlobalOp TileLowering::createTable(Operation *parent,
                                          BucketUserOpInterface op,
                                          const TilePlan &plan,
@@ -154,7 +157,10 @@ LLVM::GlobalOp TileLowering::createTable(Operation *parent,
       RankedTensorType::get({static_cast<int64_t>(words.size())},
                             b.getI32Type()),
       ArrayRef<int32_t>(words));
-  auto table = LLVM::GlobalOp::create(
+  LLVM::GlobalOp &table = tables[{parent, value}];
+  if (table)
+    return table;
+  table = LLVM::GlobalOp::create(
       b, type, /*isConstant=*/true, LLVM::Linkage::Internal,
       getCodeName(op) + "_tiles", value, /*alignment=*/32, addressSpace);
   symbolTables.getSymbolTable(parent).insert(table);

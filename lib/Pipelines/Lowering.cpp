@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
@@ -50,34 +51,42 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(createFreeBuffersPass());
 }
 
-/// Whatever still has structure becomes plain loops over scalars and vectors.
-static void addLoops(OpPassManager &manager) {
-  // First, so that all that follows has functions of bounded size.
-  manager.addPass(createSplitFunctionsPass());
-  manager.addPass(createLinalgGeneralizeNamedOpsPass());
-  manager.addPass(createCollapseLoopsPass());
-  manager.addPass(createConvertLinalgToLoopsPass());
-  manager.addPass(createLowerAffinePass());
+/// In one function, whatever still has structure becomes plain loops over
+/// scalars and small vectors, and views become address arithmetic.
+static void addLoops(OpPassManager &function) {
+  function.addPass(createLinalgGeneralizeNamedOpsPass());
+  function.addPass(createCollapseLoopsPass());
+  function.addPass(createConvertLinalgToLoopsPass());
+  function.addPass(createLowerAffinePass());
   // What no library has, by ops that one has, in the same dtype.
-  manager.addPass(math::createMathExpandOpsPass(
+  function.addPass(math::createMathExpandOpsPass(
       {/*opMnemonics=*/{"ctlz", "fpowi", "rsqrt"}}));
   // Behind the loops, whose bodies hold the arithmetic, and before anything
   // could fold two roundings into one.
-  manager.addPass(createExpandFloatsPass());
+  function.addPass(createExpandFloatsPass());
+  function.addPass(createConvertVectorToSCFPass());
+  // Address arithmetic is what the conversion to LLVM expects; this brings
+  // affine.apply.
+  function.addPass(memref::createExpandStridedMetadataPass());
+  function.addPass(createLowerAffinePass());
 }
 
 /// From loops and calls to the LLVM dialect.
 static void addLlvm(OpPassManager &manager) {
-  manager.addPass(createConvertVectorToSCFPass());
-  manager.addPass(createSCFToControlFlowPass());
-  // Only a flat control flow can return early.
-  manager.addPass(createPropagateStatusPass());
-  // Views become address arithmetic, which the conversion below expects; this
-  // brings affine.apply.
-  manager.addPass(memref::createExpandStridedMetadataPass());
-  manager.addPass(createLowerAffinePass());
+  // First, so that all that follows has functions of bounded size. One after
+  // the other fits the caches, and on several cores they run side by side.
+  manager.addPass(createSplitFunctionsPass());
+  addLoops(manager.nest<func::FuncOp>());
+  addLoops(manager.nest<LLVM::LLVMFuncOp>()); // of tiles
   manager.addPass(createConvertMathToLibmPass());
   manager.addPass(createConvertVectorToLLVMPass());
+  manager.addPass(createSCFToControlFlowPass());
+  // Only a flat control flow can return early. Late, because it gives each call
+  // a block of its own.
+  manager.addPass(createPropagateStatusPass());
+  // Calls first: this pass keeps a table of symbols, the general one looks
+  // through the module for each call.
+  manager.addPass(createConvertFuncToLLVMPass());
   manager.addPass(createConvertToLLVMPass());
   manager.addPass(createReconcileUnrealizedCastsPass());
   manager.addPass(createBf16MemoryPass());
@@ -123,7 +132,6 @@ void mlir::fsdp::buildFsdpToCpuPipeline(OpPassManager &manager,
   FsdpToTilesPassOptions tiles;
   tiles.target = options.emulate ? TileTarget::Emulate : TileTarget::Cpu;
   addTiles(manager, tiles);
-  addLoops(manager);
   addLlvm(manager);
 }
 
@@ -153,6 +161,5 @@ void mlir::fsdp::buildFsdpToCudaPipeline(OpPassManager &manager,
   tiles.features = options.features;
   addTiles(manager, tiles);
   addKernels(manager, options);
-  addLoops(manager);
   addLlvm(manager);
 }

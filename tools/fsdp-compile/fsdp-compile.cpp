@@ -26,6 +26,7 @@
 #include "fsdp/Pipelines/Pipelines.h"
 
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
@@ -148,15 +149,21 @@ static std::string findToolkit() {
 /// From what was written to the LLVM dialect.
 static LogicalResult lower(ModuleOp module, const Options &options,
                            const FsdpOptimizeOptions &optimize) {
-  PassManager manager(module.getContext());
+  PassManager optimizer(module.getContext());
   // Level 0 of explicit IR is that IR, once the dtypes are written.
   if (options.optLevel != OptLevel::Explicit || hasDeclaredOps(module)) {
-    buildFsdpOptimizePipeline(manager, optimize);
+    buildFsdpOptimizePipeline(optimizer, optimize);
   } else {
-    manager.addPass(createResolvePrecisionPass());
+    optimizer.addPass(createResolvePrecisionPass());
     if (optimize.verifyCollectives)
-      manager.addPass(createVerifyCollectivesPass());
+      optimizer.addPass(createVerifyCollectivesPass());
   }
+  if (failed(optimizer.run(module)))
+    return failure();
+  // From here on the program is ours, and large: to verify it after each of
+  // thirty passes takes half of their time. fsdp-opt does.
+  PassManager manager(module.getContext());
+  manager.enableVerifier(false);
   if (options.target == Target::Cuda && !options.emulate) {
     FsdpToCudaOptions toCuda;
     toCuda.chip = options.chip.getValue();
@@ -172,7 +179,7 @@ static LogicalResult lower(ModuleOp module, const Options &options,
     toCpu.emulate = options.emulate.getValue();
     buildFsdpToCpuPipeline(manager, toCpu);
   }
-  return manager.run(module);
+  return failure(failed(manager.run(module)) || failed(verify(module)));
 }
 
 /// The bytes of the artefact, or of the object that it is made of.
