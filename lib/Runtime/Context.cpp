@@ -34,11 +34,12 @@ fsdprtContext::fsdprtContext(std::unique_ptr<Device> device,
       grid(grid), rank(rank), options(options) {}
 
 fsdprtContext::~fsdprtContext() {
-  // Work in the caller's stream may still use what goes now.
-  if (options.stream)
-    (void)guarded([this] {
-      return device->finish([this] { return communicator->worldStatus(); });
-    });
+  // Work that is under way may still use what goes now: nobody orders the end
+  // of a caller's stream, or of memory that came from the communication
+  // library.
+  (void)guarded([this] {
+    return device->finish([this] { return communicator->worldStatus(); });
+  });
   for (auto &[data, buffer] : buffers)
     device->free(data);
 }

@@ -142,21 +142,42 @@ static void findReduceOps(BucketItem &item) {
   item.unpack = split;
 }
 
+static bool isCastIn(Operation *op, Block *block) {
+  return isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op) &&
+         op->getBlock() == block;
+}
+
+static bool isBeforeInBlock(Operation *lhs, Operation *rhs) {
+  return lhs->isBeforeInBlock(rhs);
+}
+
 /// Collects the casts of the item's unpacked tensors, and the casts of those.
 static void findCasts(BucketItem &item) {
   SmallVector<Operation *> worklist = {item.unpack};
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
     for (Operation *user : op->getUsers())
-      if (isa<arith::ExtFOp, arith::TruncFOp>(user) &&
-          user->getBlock() == item.collective->getBlock()) {
+      if (isCastIn(user, item.collective->getBlock())) {
         item.casts.push_back(user);
         worklist.push_back(user);
       }
   }
-  llvm::sort(item.casts, [](Operation *lhs, Operation *rhs) {
-    return lhs->isBeforeInBlock(rhs);
-  });
+  llvm::sort(item.casts, isBeforeInBlock);
+}
+
+/// Collects the casts that make the item's operands, and the operands of those.
+/// A chain that starts at a member of `follow` belongs to the item that it
+/// follows.
+static void findInputCasts(BucketItem &item,
+                           const DenseSet<Operation *> &follow) {
+  llvm::SetVector<Operation *> found;
+  for (Value operand : item.pack->getOperands())
+    for (Operation *op = operand.getDefiningOp();
+         isCastIn(op, item.collective->getBlock()) && !follow.contains(op) &&
+         found.insert(op);)
+      op = op->getOperand(0).getDefiningOp();
+  item.inputCasts.assign(found.begin(), found.end());
+  llvm::sort(item.inputCasts, isBeforeInBlock);
 }
 
 //===----------------------------------------------------------------------===//
@@ -343,6 +364,12 @@ BucketItems Collector::finish() {
       item.key.unitOp = item.origin;
     items.push_back(std::move(item));
   }
+  DenseSet<Operation *> follow;
+  for (const BucketItem &item : items)
+    follow.insert(item.casts.begin(), item.casts.end());
+  for (BucketItem &item : items)
+    if (item.isWhole())
+      findInputCasts(item, follow);
   result.items = std::move(items);
   return std::move(result);
 }

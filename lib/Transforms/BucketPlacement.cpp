@@ -119,8 +119,17 @@ void BucketPlacement::findBounds(unsigned index) {
       isUsedBy(user, item.collective);
     return;
   }
-  for (Value operand : item.pack->getOperands())
-    needs(operand, item.pack);
+  // Casts in front of the item go where it goes.
+  llvm::SmallDenseSet<Operation *> inputCasts(item.inputCasts.begin(),
+                                              item.inputCasts.end());
+  for (Value operand : item.pack->getOperands()) {
+    Operation *user = item.pack;
+    while (inputCasts.contains(operand.getDefiningOp())) {
+      user = operand.getDefiningOp();
+      operand = user->getOperand(0);
+    }
+    needs(operand, user);
+  }
   if (auto split = dyn_cast<SplitOp>(item.unpack))
     for (Value old : split.getAdd())
       needs(old, split);
@@ -461,7 +470,9 @@ BucketPlacement::getPlaces(ArrayRef<unsigned> closed) const {
       for (unsigned item : members[slot.site]) {
         for (Operation *op : items[item].getOps())
           moved.insert(op);
-        moved.insert(items[item].casts.begin(), items[item].casts.end());
+        for (ArrayRef<Operation *> casts :
+             {ArrayRef(items[item].inputCasts), ArrayRef(items[item].casts)})
+          moved.insert(casts.begin(), casts.end());
       }
     }
     // Each stream keeps its order; between two it is that of first members.

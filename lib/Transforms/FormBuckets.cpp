@@ -78,6 +78,7 @@ private:
   bool isMadeAnew(ArrayRef<unsigned> ids) const;
   void merge(const BucketPlacement::Place &place);
   void move(const BucketPlacement::Place &place);
+  void moveInputCasts(const BucketItem &item, Operation *before);
   void moveCasts(const BucketItem &item, Operation *before, bool up);
 
   ArrayRef<BucketItem> items;
@@ -85,6 +86,7 @@ private:
   const BucketGrouping &grouping;
   SymbolTableCollection &symbolTables;
   SmallVector<Operation *, 0> dead;
+  DenseSet<Operation *> raised;        ///< casts that have moved up
   DenseMap<unsigned, StringRef> names; ///< of attributes, which outlive us
   DenseMap<unsigned, int64_t> packedBytes;
 };
@@ -201,6 +203,15 @@ Operation *Merger::createOps(const ResolvedBucket &bucket, Payload payload,
                          /*outputs=*/ValueRange());
 }
 
+/// Takes the casts in front of `item` along to the place in front of `before`,
+/// unless they are above it, or another item has taken them higher up: places
+/// come from top to bottom.
+void Merger::moveInputCasts(const BucketItem &item, Operation *before) {
+  for (Operation *cast : item.inputCasts)
+    if (!grouping.isAbove(cast, before) && raised.insert(cast).second)
+      cast->moveBefore(before);
+}
+
 /// Takes the casts behind `item` along to the place in front of `before`. Those
 /// that stand below it stay, unless the item moves `up` and an item that
 /// follows needs them.
@@ -216,6 +227,8 @@ void Merger::merge(const BucketPlacement::Place &place) {
   BucketOp bucket = createBucket(ids, payload);
   // Cannot fail: the members are valid, and the layout was computed before.
   ResolvedBucket resolved = *ResolvedBucket::get(bucket, symbolTables);
+  for (unsigned id : ids)
+    moveInputCasts(items[id], place.before);
   OpBuilder builder(place.before);
   Operation *unpack = createOps(resolved, payload, builder);
   for (auto [result, entry] : llvm::zip_equal(unpack->getResults(), payload))

@@ -38,6 +38,41 @@ func.func @R1_gather(%n: tensor<3xf32>, %q: tensor<2x3xf32>) -> (tensor<10xf32>,
 
 // -----
 
+// A cast that makes an operand goes up with its pack, so that it keeps nobody
+// apart: the second gather joins the first one, which is used in between. What
+// is left of the cast's other users finds it above.
+
+// CHECK-LABEL: func.func @input_casts_go_up(
+// CHECK-SAME:      %[[A:[^:]+]]: tensor<2xf32>, %[[B:[^:]+]]: tensor<2xf32>)
+// CHECK-NEXT:    %[[H:.+]] = arith.truncf %[[B]] : tensor<2xf32> to tensor<2xbf16>
+// CHECK-NEXT:    %[[F:.+]] = fsdp.concat %[[A]], %[[H]] into @u_gather
+// CHECK-NEXT:    %[[G:.+]] = fsdp.all_gather %[[F]] of @u_gather
+// CHECK-NEXT:    %[[W:.+]]:2 = fsdp.unchunk %[[G]] of @u_gather
+// CHECK-NEXT:    %[[S:.+]] = math.exp %[[W]]#0
+// CHECK-NEXT:    return %[[S]], %[[W]]#1, %[[H]]
+shard.grid @dp(shape = 2)
+fsdp.unit @u on @dp precision <param = bf16, reduce = f32> {
+  fsdp.param @a : tensor<4xf32> precision <param = f32>
+  fsdp.param @b : tensor<4xf32>
+}
+fsdp.bucket @a_gather gather @u[@a] : f32 group 0
+fsdp.bucket @b_gather gather @u[@b] : bf16 group 0
+func.func @input_casts_go_up(%a: tensor<2xf32>, %b: tensor<2xf32>)
+    -> (tensor<4xf32>, tensor<4xbf16>, tensor<2xbf16>) {
+  %fa = fsdp.concat %a into @a_gather : (tensor<2xf32>) -> tensor<32xf32>
+  // expected-remark @below {{formed u_gather}}
+  %ga = fsdp.all_gather %fa of @a_gather : (tensor<32xf32>) -> tensor<2x32xf32>
+  %wa = fsdp.unchunk %ga of @a_gather : (tensor<2x32xf32>) -> tensor<4xf32>
+  %s = math.exp %wa : tensor<4xf32>
+  %h = arith.truncf %b : tensor<2xf32> to tensor<2xbf16>
+  %fb = fsdp.concat %h into @b_gather : (tensor<2xbf16>) -> tensor<64xbf16>
+  %gb = fsdp.all_gather %fb of @b_gather : (tensor<64xbf16>) -> tensor<2x64xbf16>
+  %wb = fsdp.unchunk %gb of @b_gather : (tensor<2x64xbf16>) -> tensor<4xbf16>
+  return %s, %wb, %h : tensor<4xf32>, tensor<4xbf16>, tensor<2xbf16>
+}
+
+// -----
+
 // One dtype: the bucket is typed. Members lie in the order of declaration, the
 // ops were in another. An opaque member makes it bytes.
 

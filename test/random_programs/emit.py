@@ -183,7 +183,7 @@ def optimize_options(options):
     return " ".join(f"{OPTION_FLAGS[k]}={v}" for k, v in options.items())
 
 
-EXPAND_OPTIONS = {"align", "accumulate", "unused"}
+EXPAND_OPTIONS = {"align", "accumulate", "average", "unused"}
 
 
 def form_flags(options):

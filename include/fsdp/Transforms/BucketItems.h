@@ -8,8 +8,8 @@
 //
 // An item is one bucket with the ops that use it:
 //
-//   concat -> all_gather -> unchunk [-> casts]
-//   chunk_cat -> reduce_scatter [-> all_reduce] -> split [-> casts]
+//   [casts ->] concat -> all_gather -> unchunk [-> casts]
+//   [casts ->] chunk_cat -> reduce_scatter [-> all_reduce] -> split [-> casts]
 //
 // Items with equal keys may share a bucket. This file finds the items of a
 // module and their keys. Which items merge is a policy's decision
@@ -89,6 +89,10 @@ struct BucketItem {
   Operation *pack = nullptr;
   Operation *allReduce = nullptr;
   Operation *unpack = nullptr;
+  /// Casts in the collective's block that make what is packed out of what no
+  /// item makes, in order. They go in front of the item when it moves up, so
+  /// that they keep nobody apart whom fsdp-fuse-casts would then let meet.
+  SmallVector<Operation *> inputCasts;
   /// Casts of the unpacked tensors in the collective's block, in order. They
   /// follow the item when it moves down.
   SmallVector<Operation *> casts;
