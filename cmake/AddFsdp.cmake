@@ -2,6 +2,7 @@
 #
 #   fsdp_add_library(NAME SOURCES a.cpp... [TABLEGEN targets...]
 #                    [LINK libraries of the project...])
+#   fsdp_add_llvm_library(NAME SOURCES a.cpp... [LINK libraries...])
 #   fsdp_add_tool(NAME SOURCES a.cpp... LINK libraries...)
 #
 # Upstream code comes from the shared libMLIR and libLLVM, which every library
@@ -26,6 +27,20 @@ function(fsdp_add_library name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
     $<INSTALL_INTERFACE:include>)
+  set_property(GLOBAL APPEND PROPERTY FSDP_LIBRARIES ${name})
+endfunction()
+
+# A library of the tools, on LLVM alone. What it links says so itself, because a
+# program for machines without LLVM links the same objects to LLVM's archives.
+function(fsdp_add_llvm_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_compile_options(${name} PRIVATE ${FSDP_WARNINGS})
+  target_compile_definitions(${name} PRIVATE FSDP_VERSION="${PROJECT_VERSION}")
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:include>)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
   set_property(GLOBAL APPEND PROPERTY FSDP_LIBRARIES ${name})
 endfunction()
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BufferArguments.h"
-#include "RuntimeCalls.h"
+#include "fsdp/Codegen/RuntimeCalls.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"

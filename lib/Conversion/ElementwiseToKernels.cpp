@@ -18,9 +18,9 @@
 
 #include "fsdp/Conversion/Passes.h"
 
-#include "ElementwiseKernel.h"
-#include "KernelModule.h"
-#include "RuntimeCalls.h"
+#include "fsdp/Codegen/ElementwiseKernel.h"
+#include "fsdp/Codegen/KernelModule.h"
+#include "fsdp/Codegen/RuntimeCalls.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

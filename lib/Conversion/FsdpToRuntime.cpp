@@ -28,7 +28,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BufferArguments.h"
-#include "RuntimeCalls.h"
+#include "fsdp/Codegen/RuntimeCalls.h"
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Runtime/Runtime.h"
 

@@ -19,12 +19,12 @@
 
 #include "fsdp/Conversion/Passes.h"
 
-#include "GpuBuilder.h"
-#include "KernelModule.h"
-#include "RuntimeCalls.h"
-#include "TileBody.h"
-#include "TileBodyGpu.h"
-#include "TilePlan.h"
+#include "fsdp/Codegen/GpuBuilder.h"
+#include "fsdp/Codegen/KernelModule.h"
+#include "fsdp/Codegen/RuntimeCalls.h"
+#include "fsdp/Codegen/TileBodyCpu.h"
+#include "fsdp/Codegen/TileBodyGpu.h"
+#include "fsdp/Codegen/TilePlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

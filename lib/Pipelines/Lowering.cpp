@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Codegen/Passes.h"
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Pipelines/Pipelines.h"
+#include "fsdp/Target/Passes.h"
 
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/Passes.h"

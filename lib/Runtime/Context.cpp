@@ -8,9 +8,9 @@
 
 #include "Context.h"
 
-#include "Activity.h"
-#include "Guard.h"
-#include "Watch.h"
+#include "Support/Guard.h"
+#include "World/Activity.h"
+#include "World/Watch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -428,9 +428,7 @@ Status fsdprtContext::check(const Call &call, const void *send,
   };
   if (!started)
     return invalid("the rank has not started");
-  int64_t members = 1;
-  for (int32_t axis : call.axes)
-    members *= grid.shape[axis];
+  int64_t members = grid.groupSize(call.axes);
   if (call.count < 0 || call.count > INT64_MAX / 16 / members)
     return invalid("the count is out of range");
   if (call.count != 0 && (!send || !receive))

@@ -15,8 +15,8 @@
 #ifndef FSDP_LIB_RUNTIME_CONTEXT_H
 #define FSDP_LIB_RUNTIME_CONTEXT_H
 
-#include "Communicator.h"
-#include "Device.h"
+#include "Comm/Communicator.h"
+#include "Device/Device.h"
 
 #include <unordered_map>
 

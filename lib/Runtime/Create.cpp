@@ -17,15 +17,15 @@
 
 #include "Create.h"
 
-#include "Activity.h"
-#include "Channels.h"
-#include "CommLocal.h"
-#include "CommMpi.h"
-#include "CommNccl.h"
-#include "CommStaged.h"
-#include "RankDiscovery.h"
-#include "TcpGreeting.h"
-#include "Watch.h"
+#include "Comm/CommLocal.h"
+#include "Comm/CommMpi.h"
+#include "Comm/CommNccl.h"
+#include "Comm/CommStaged.h"
+#include "World/Activity.h"
+#include "World/Channels.h"
+#include "World/RankDiscovery.h"
+#include "World/TcpGreeting.h"
+#include "World/Watch.h"
 
 #include <algorithm>
 #include <thread>

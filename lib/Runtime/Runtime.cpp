@@ -15,7 +15,7 @@
 #include "fsdp/Runtime/Runtime.h"
 
 #include "Create.h"
-#include "Guard.h"
+#include "Support/Guard.h"
 
 #include <cstdio>
 

@@ -30,7 +30,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DivisionPlan.h"
-#include "fsdp/Transforms/Decisions.h"
+#include "fsdp/Analysis/Decisions.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

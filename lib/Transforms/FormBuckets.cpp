@@ -31,8 +31,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BucketGrouping.h"
-#include "fsdp/Transforms/Decisions.h"
+#include "fsdp/Analysis/Decisions.h"
+#include "fsdp/Bucketing/BucketGrouping.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"

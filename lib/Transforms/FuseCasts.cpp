@@ -25,8 +25,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Transforms/CastFolding.h"
-#include "fsdp/Transforms/Decisions.h"
+#include "fsdp/Analysis/CastFolding.h"
+#include "fsdp/Analysis/Decisions.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -22,9 +22,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Transforms/GatherInPlace.h"
+#include "GatherInPlace.h"
 
-#include "fsdp/Transforms/Decisions.h"
+#include "fsdp/Analysis/Decisions.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Analysis/Plan.h"
 #include "fsdp/Transforms/Passes.h"
-#include "fsdp/Transforms/Plan.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_PRINTPLANPASS

@@ -23,7 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Transforms/Decisions.h"
+#include "fsdp/Analysis/Decisions.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/IR/BuiltinOps.h"

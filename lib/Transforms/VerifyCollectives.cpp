@@ -46,10 +46,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FirstUses.h"
+#include "fsdp/Analysis/FirstUses.h"
 
+#include "fsdp/Analysis/Plan.h"
 #include "fsdp/Transforms/Passes.h"
-#include "fsdp/Transforms/Plan.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 

@@ -17,8 +17,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Transforms/CastFolding.h"
-#include "fsdp/Transforms/GatherInPlace.h"
+#include "GatherInPlace.h"
+#include "fsdp/Analysis/CastFolding.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -27,10 +27,10 @@ def names(root):
     statuses = re.search(r"enum fsdprtStatusCode \{(.*?)\}", header, re.S)[1]
     for name in re.findall(r"(FSDPRT_\w+) =", statuses):
         yield "status", name
-    for file in (root / "lib/Runtime").glob("*.cpp"):
+    for file in (root / "lib/Runtime").rglob("*.cpp"):
         for name in re.findall(r'getenv\("(\w+)"\)', file.read_text()):
             yield "variable", name
-    discovery = (root / "lib/Runtime/RankDiscovery.cpp").read_text()
+    discovery = (root / "lib/Runtime/World/RankDiscovery.cpp").read_text()
     for name in re.findall(r'"([A-Z][A-Z0-9_]{3,})"', discovery):
         yield "variable", name
     tool = (root / "tools/fsdp-run/fsdp-run.cpp").read_text()

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../tools/fsdp-run/Manifest.h"
+#include "fsdp/Launcher/Manifest.h"
 
 #include <cstdlib>
 

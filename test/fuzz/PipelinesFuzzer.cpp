@@ -11,8 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Codegen/Passes.h"
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Pipelines/Pipelines.h"
+#include "fsdp/Target/Passes.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -47,7 +49,9 @@ static const DialectRegistry &registry() {
   static bool once = [] {
     registerAllPasses();
     fsdp::registerFsdpTransformsPasses();
+    fsdp::registerFsdpCodegenPasses();
     fsdp::registerFsdpConversionPasses();
+    fsdp::registerFsdpTargetPasses();
     fsdp::registerFsdpPipelines();
     fsdp::registerFsdpPipelineDialects(registry);
     return true;

@@ -18,7 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Runtime/Channels.h"
+#include "World/Channels.h"
 
 #include <arpa/inet.h>
 #include <atomic>

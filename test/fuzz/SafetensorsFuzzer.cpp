@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../tools/fsdp-run/Checkpoint.h"
+#include "fsdp/Launcher/Checkpoint.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -13,15 +13,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Interrupt.h"
-#include "../OutOfMemory.h"
-#include "../OutputFile.h"
-#include "../Version.h"
-#include "Header.h"
-#include "MachineCode.h"
-#include "Undefined.h"
+#include "fsdp/Support/Interrupt.h"
+#include "fsdp/Support/OutOfMemory.h"
+#include "fsdp/Support/OutputFile.h"
+#include "fsdp/Support/Version.h"
+#include "fsdp/Target/Header.h"
+#include "fsdp/Target/MachineCode.h"
+#include "fsdp/Target/Undefined.h"
 
-#include "fsdp/Conversion/GpuChip.h"
+#include "fsdp/Codegen/GpuChip.h"
 #include "fsdp/Dialect/Fsdp.h"
 #include "fsdp/Pipelines/Pipelines.h"
 

@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Interrupt.h"
-#include "../OutputFile.h"
-#include "../Version.h"
+#include "fsdp/Support/Interrupt.h"
+#include "fsdp/Support/OutputFile.h"
+#include "fsdp/Support/Version.h"
 
+#include "fsdp/Codegen/Passes.h"
 #include "fsdp/Conversion/Passes.h"
 #include "fsdp/Pipelines/Pipelines.h"
+#include "fsdp/Target/Passes.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/InitAllPasses.h"
@@ -58,7 +60,9 @@ int main(int argc, char **argv) {
   mlir::fsdp::registerFsdpPipelineDialects(registry);
   mlir::registerAllPasses();
   mlir::fsdp::registerFsdpTransformsPasses();
+  mlir::fsdp::registerFsdpCodegenPasses();
   mlir::fsdp::registerFsdpConversionPasses();
+  mlir::fsdp::registerFsdpTargetPasses();
   mlir::fsdp::registerFsdpPipelines();
 
   mlir::fsdp::setVersionPrinter("fsdp-opt");

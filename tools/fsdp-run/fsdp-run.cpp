@@ -6,19 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Artefact.h"
-#include "Inputs.h"
-#include "Manifest.h"
-#include "Processes.h"
-#include "Progress.h"
-#include "Ranks.h"
-#include "Results.h"
+#include "fsdp/Launcher/Artefact.h"
+#include "fsdp/Launcher/Inputs.h"
+#include "fsdp/Launcher/Manifest.h"
+#include "fsdp/Launcher/Processes.h"
+#include "fsdp/Launcher/Progress.h"
+#include "fsdp/Launcher/Ranks.h"
+#include "fsdp/Launcher/Results.h"
 
-#include "../Interrupt.h"
-#include "../OutOfMemory.h"
-#include "../OutputFile.h"
-#include "../Printable.h"
-#include "../Version.h"
+#include "fsdp/Support/Interrupt.h"
+#include "fsdp/Support/OutOfMemory.h"
+#include "fsdp/Support/OutputFile.h"
+#include "fsdp/Support/Printable.h"
+#include "fsdp/Support/Version.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -334,7 +334,7 @@ static void printRun(const Manifest &manifest, const Entry &entry,
                       ? seconds[middle]
                       : (seconds[middle - 1] + seconds[middle]) / 2;
   llvm::outs() << "ranks=" << manifest.ranks << " grid="
-               << llvm::join(llvm::map_range(manifest.grid,
+               << llvm::join(llvm::map_range(manifest.grid.shape,
                                              [](int64_t extent) {
                                                return std::to_string(extent);
                                              }),

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Runtime/Channels.h"
+#include "World/Channels.h"
 
 #include "Sockets.h"
 

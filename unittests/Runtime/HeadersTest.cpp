@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 // Ours come first: NVIDIA's headers rename functions by macros.
-#include "../../lib/Runtime/DynamicLibrary.h"
-#include "../../lib/Runtime/Nccl.h"
-#include "../../lib/Runtime/Nvtx.h"
+#include "Comm/Nccl.h"
+#include "Device/Nvtx.h"
+#include "Support/DynamicLibrary.h"
 
 #include "gtest/gtest.h"
 
@@ -64,7 +64,7 @@ struct Same<R(Real...), S(Ours...)> {
 namespace fsdprt::cuda {
 #define FSDPRT_CUDA(name, symbol, parameters)                                  \
   static_assert(Same<decltype(::symbol), Result parameters>::value, #symbol);
-#include "../../lib/Runtime/CudaFunctions.def"
+#include "Device/CudaFunctions.def"
 
 #define SAME_FIELD(ours, theirs)                                               \
   static_assert(                                                               \
@@ -124,7 +124,7 @@ SAME_NUMBER(jitErrorLogBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
 namespace fsdprt::nccl {
 #define FSDPRT_NCCL(result, name, parameters)                                  \
   static_assert(Same<decltype(::name), result parameters>::value, #name);
-#include "../../lib/Runtime/NcclFunctions.def"
+#include "Comm/NcclFunctions.def"
 
 #define SAME_FIELD(field)                                                      \
   static_assert(offsetof(Config, field) == offsetof(::ncclConfig_t, field) &&  \
@@ -202,7 +202,7 @@ TEST(Libraries, DriverHasEveryFunction) {
   ASSERT_EQ(library.open({path}), "");
 #define FSDPRT_CUDA(name, symbol, parameters)                                  \
   EXPECT_NE(library.find(#symbol), nullptr) << #symbol;
-#include "../../lib/Runtime/CudaFunctions.def"
+#include "Device/CudaFunctions.def"
 }
 
 TEST(Libraries, NcclHasEveryFunctionAndAnswers) {

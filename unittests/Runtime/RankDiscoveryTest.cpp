@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Runtime/RankDiscovery.h"
+#include "World/RankDiscovery.h"
 
 #include "gtest/gtest.h"
 

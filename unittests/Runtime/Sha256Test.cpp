@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Runtime/Sha256.h"
+#include "World/Sha256.h"
 
 #include "gtest/gtest.h"
 

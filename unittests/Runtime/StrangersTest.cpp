@@ -11,10 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Runtime/Channels.h"
-#include "../../lib/Runtime/TcpGreeting.h"
-#include "../../lib/Runtime/Watch.h"
 #include "Sockets.h"
+#include "World/Channels.h"
+#include "World/TcpGreeting.h"
+#include "World/Watch.h"
 
 #include "gtest/gtest.h"
 

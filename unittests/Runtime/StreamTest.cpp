@@ -27,7 +27,7 @@ public:
 #define FSDPRT_CUDA(name, symbol, parameters)                                  \
   driver.name =                                                                \
       reinterpret_cast<decltype(driver.name)>(dlsym(library, #symbol));
-#include "../../lib/Runtime/CudaFunctions.def"
+#include "Device/CudaFunctions.def"
     driver.cuDevicePrimaryCtxRetain(&context, 0);
     driver.cuCtxPushCurrent(context);
     driver.cuStreamCreate(&stream, cuda::streamNonBlocking);

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../lib/Runtime/Watch.h"
-#include "../../lib/Runtime/Channels.h"
+#include "World/Watch.h"
 #include "Sockets.h"
+#include "World/Channels.h"
 
 #include "gtest/gtest.h"
 

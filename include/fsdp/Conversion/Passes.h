@@ -1,4 +1,4 @@
-//===- Passes.h - passes from buffers to calls and loops --------*- C++ -*-===//
+//===- Passes.h - passes that leave the dialect ----------------*- C++ -*-===//
 //
 // Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

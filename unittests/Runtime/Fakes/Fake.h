@@ -21,7 +21,7 @@
 #ifndef FSDP_UNITTESTS_RUNTIME_FAKES_FAKE_H
 #define FSDP_UNITTESTS_RUNTIME_FAKES_FAKE_H
 
-#include "../../../lib/Runtime/Nccl.h"
+#include "Comm/Nccl.h"
 
 #include <functional>
 #include <string>

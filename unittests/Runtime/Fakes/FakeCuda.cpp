@@ -611,4 +611,4 @@ Result cuLaunchKernelEx(const LaunchConfig *config, Function function,
 #define FSDPRT_CUDA(name, symbol, parameters)                                  \
   static_assert(std::is_same_v<decltype(&::symbol), decltype(Api::name)>,      \
                 #symbol);
-#include "../../../lib/Runtime/CudaFunctions.def"
+#include "Device/CudaFunctions.def"

@@ -509,4 +509,4 @@ Result ncclCommDeregister(Comm comm, void *) {
 
 #define FSDPRT_NCCL(result, name, parameters)                                  \
   static_assert(std::is_same_v<decltype(&::name), decltype(Api::name)>, #name);
-#include "../../../lib/Runtime/NcclFunctions.def"
+#include "Comm/NcclFunctions.def"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../../lib/Runtime/Nvtx.h"
+#include "Device/Nvtx.h"
 #include "FakeState.h"
 
 using namespace fsdprt;
