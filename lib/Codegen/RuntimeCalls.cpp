@@ -99,22 +99,107 @@ Value RuntimeCalls::call(ImplicitLocOpBuilder &builder,
   return func::CallOp::create(builder, declaration, operands).getResult(0);
 }
 
-Value RuntimeCalls::name(ImplicitLocOpBuilder &builder, Operation *named) {
+/// A constant of the module, in front of what there is.
+static StringAttr
+addConstant(ImplicitLocOpBuilder &builder, ModuleOp module,
+            SymbolTable &symbols, Location loc, Type type, StringRef name,
+            Attribute value,
+            function_ref<Value(ImplicitLocOpBuilder &)> createValue = nullptr) {
+  OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+  auto global = LLVM::GlobalOp::create(top, loc, type, /*isConstant=*/true,
+                                       LLVM::Linkage::Internal, name, value);
+  if (createValue) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.createBlock(&global.getInitializerRegion());
+    LLVM::ReturnOp::create(builder, createValue(builder));
+  }
+  return symbols.insert(global);
+}
+
+StringAttr RuntimeCalls::nameSymbol(ImplicitLocOpBuilder &builder,
+                                    Operation *named) {
   StringAttr &symbol = names[named];
   if (!symbol) {
     std::string text = SymbolTable::getSymbolName(named).str();
     text.push_back('\0');
-    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
-    OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
-    auto global = LLVM::GlobalOp::create(
-        top, named->getLoc(), type, /*isConstant=*/true,
-        LLVM::Linkage::Internal,
+    symbol = addConstant(
+        builder, module, symbols, named->getLoc(),
+        LLVM::LLVMArrayType::get(builder.getI8Type(), text.size()),
         isa<BucketOp>(named) ? "fsdp_bucket_name" : "fsdp_kernel_name",
         builder.getStringAttr(text));
-    symbol = symbols.insert(global);
   }
+  return symbol;
+}
+
+StringAttr RuntimeCalls::axesSymbol(ImplicitLocOpBuilder &builder,
+                                    ArrayRef<int64_t> axes) {
+  SmallVector<int32_t> words(axes.begin(), axes.end());
+  auto value = builder.getI32TensorAttr(words);
+  StringAttr &symbol = axesLists[value];
+  if (!symbol)
+    symbol = addConstant(
+        builder, module, symbols, module.getLoc(),
+        LLVM::LLVMArrayType::get(builder.getI32Type(), words.size()),
+        "fsdp_axes", value);
+  return symbol;
+}
+
+Value RuntimeCalls::name(ImplicitLocOpBuilder &builder, Operation *named) {
   return LLVM::AddressOfOp::create(
-      builder, LLVM::LLVMPointerType::get(builder.getContext()), symbol);
+      builder, LLVM::LLVMPointerType::get(builder.getContext()),
+      nameSymbol(builder, named));
+}
+
+Value RuntimeCalls::collective(ImplicitLocOpBuilder &builder,
+                               const CollectiveRecord &record) {
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  BucketOp bucket = record.bucket;
+  StringAttr name = nameSymbol(builder, bucket);
+  auto i32 = [&](int64_t value) -> TypedAttr {
+    return builder.getI32IntegerAttr(value);
+  };
+  // The numbers, in the order of the struct.
+  SmallVector<Attribute> fields = {i32(sizeof(fsdprtCollective)),
+                                   i32(record.kind),
+                                   i32(getRuntimeDtype(bucket)),
+                                   i32(record.reduction),
+                                   i32(record.accumulate),
+                                   i32(record.axes.size()),
+                                   builder.getI64IntegerAttr(record.count),
+                                   builder.getF64FloatAttr(record.multiplier)};
+  static_assert(sizeof(fsdprtCollective) == 6 * 4 + 2 * 8 + 2 * sizeof(void *),
+                "the struct has other fields than those here");
+  SmallVector<Attribute> key = fields;
+  key.push_back(name);
+  key.push_back(builder.getDenseI64ArrayAttr(record.axes));
+  StringAttr &symbol = records[builder.getArrayAttr(key)];
+  if (!symbol) {
+    StringAttr axes;
+    if (!record.axes.empty())
+      axes = axesSymbol(builder, record.axes);
+    SmallVector<Type> types;
+    for (Attribute field : fields)
+      types.push_back(cast<TypedAttr>(field).getType());
+    types.append(2, pointer);
+    auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), types);
+    symbol = addConstant(
+        builder, module, symbols, bucket.getLoc(), type, "fsdp_collective",
+        Attribute(), [&](ImplicitLocOpBuilder &b) -> Value {
+          Value value = LLVM::UndefOp::create(b, type);
+          int64_t index = 0;
+          auto add = [&](Value field) {
+            value = LLVM::InsertValueOp::create(b, value, field, index++);
+          };
+          for (Attribute field : fields)
+            add(LLVM::ConstantOp::create(b, cast<TypedAttr>(field).getType(),
+                                         cast<TypedAttr>(field)));
+          add(LLVM::AddressOfOp::create(b, pointer, name));
+          add(axes ? Value(LLVM::AddressOfOp::create(b, pointer, axes))
+                   : Value(LLVM::ZeroOp::create(b, pointer)));
+          return value;
+        });
+  }
+  return LLVM::AddressOfOp::create(builder, pointer, symbol);
 }
 
 /// A constant of the module that another pass defines.
@@ -269,16 +354,4 @@ int32_t mlir::fsdp::getRuntimeReduction(ReduceOp reduction) {
     return FSDPRT_PREMUL;
   }
   llvm_unreachable("every reduction has a code");
-}
-
-std::optional<int64_t> mlir::fsdp::getRuntimeAxes(ArrayRef<int64_t> axes) {
-  if (axes.size() > 15)
-    return std::nullopt;
-  int64_t code = 0;
-  for (auto [index, axis] : llvm::enumerate(axes)) {
-    if (axis > 14)
-      return std::nullopt;
-    code |= (axis + 1) << (4 * index);
-  }
-  return code;
 }

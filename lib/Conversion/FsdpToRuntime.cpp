@@ -102,6 +102,8 @@ private:
   llvm::SetVector<Operation *> functions;
   /// Per function, eight bytes in which the runtime returns a value.
   DenseMap<Operation *, Value> slots;
+  /// Per function, three words for the lists of a call of collectives.
+  DenseMap<Operation *, Value> collectiveLists;
   /// How each of `functions` takes its arguments.
   DenseMap<Operation *, BufferArguments> arguments;
 };
@@ -287,53 +289,56 @@ LogicalResult RuntimeLowering::lowerMultiIndex(shard::ProcessMultiIndexOp op) {
   return success();
 }
 
-/// The operands that reductions have between the count and the buffers.
+/// What a reduction says in its record.
 template <typename OpTy>
-static void appendReduction(ImplicitLocOpBuilder &b, OpTy op,
-                            SmallVectorImpl<Value> &operands) {
-  APFloat multiplier = op.getMultiplier().value_or(APFloat(0.0));
-  operands.push_back(arith::ConstantOp::create(
-      b, b.getI32IntegerAttr(getRuntimeReduction(op.getReduction()))));
-  operands.push_back(arith::ConstantOp::create(
-      b, b.getF64FloatAttr(multiplier.convertToDouble())));
-  operands.push_back(arith::ConstantOp::create(
-      b, b.getI32IntegerAttr(op.getAccumulate() ? 1 : 0)));
+static void addReduction(OpTy op, CollectiveRecord &record) {
+  record.reduction = getRuntimeReduction(op.getReduction());
+  record.multiplier =
+      op.getMultiplier().value_or(APFloat(0.0)).convertToDouble();
+  record.accumulate = static_cast<bool>(op.getAccumulate());
 }
 
+/// A constant record and, on the frame, three lists of one: the record, what is
+/// sent, and what is received.
 LogicalResult RuntimeLowering::lowerCollective(BucketUserOpInterface op) {
-  BucketOp bucket = lookupBucket(op, symbolTable);
+  CollectiveRecord record;
+  record.bucket = lookupBucket(op, symbolTable);
   FailureOr<ResolvedBucket> resolved = ResolvedBucket::get(
-      bucket, symbolTable, [&] { return op->emitOpError(); });
+      record.bucket, symbolTable, [&] { return op->emitOpError(); });
   if (failed(resolved))
     return failure();
   const UnitGroup &group = resolved->group;
-  ArrayRef<int64_t> axes = isa<AllReduceOp>(op)
-                               ? ArrayRef<int64_t>(group.replicateAxes)
-                               : ArrayRef<int64_t>(group.shardAxes);
-  std::optional<int64_t> axesCode = getRuntimeAxes(axes);
-  if (!axesCode)
-    return op->emitOpError("of bucket '")
-           << bucket.getSymName()
-           << "' has no lowering to the runtime: expected a grid of at most 15 "
-              "axes";
+  record.count = resolved->layout.rowElements();
+  record.axes = group.shardAxes;
+  record.kind = FSDPRT_ALL_GATHER;
+  if (auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation())) {
+    record.kind = FSDPRT_REDUCE_SCATTER;
+    addReduction(scatter, record);
+  } else if (auto reduce = dyn_cast<AllReduceOp>(op.getOperation())) {
+    record.kind = FSDPRT_ALL_REDUCE;
+    record.axes = group.replicateAxes;
+    addReduction(reduce, record);
+  }
 
   ImplicitLocOpBuilder b(op->getLoc(), op);
-  SmallVector<Value> operands{
-      getContext(op), calls.name(b, bucket), i64(b, *axesCode),
-      i32(b, getRuntimeDtype(bucket)), i64(b, resolved->layout.rowElements())};
-  Value input = op->getOperand(0);
-  Value output = op.getOutputOperands().front();
-  RuntimeFunction function = RuntimeFunction::fsdprtAllGather;
-  if (auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation())) {
-    function = RuntimeFunction::fsdprtReduceScatter;
-    appendReduction(b, scatter, operands);
-  } else if (auto reduce = dyn_cast<AllReduceOp>(op.getOperation())) {
-    function = RuntimeFunction::fsdprtAllReduce;
-    appendReduction(b, reduce, operands);
+  auto function = op->getParentOfType<func::FuncOp>();
+  Value &lists = collectiveLists[function];
+  if (!lists) {
+    ImplicitLocOpBuilder top(function.getLoc(), module.getContext());
+    lists = createFrameArray(top, function, 3);
   }
-  operands.push_back(createPointer(b, input));
-  operands.push_back(createPointer(b, output));
-  calls.call(b, function, operands);
+  Value values[] = {calls.collective(b, record),
+                    createPointer(b, op->getOperand(0)),
+                    createPointer(b, op.getOutputOperands().front())};
+  SmallVector<Value> operands{getContext(op)};
+  for (auto [index, value] : llvm::enumerate(values)) {
+    LLVM::GEPArg place = static_cast<int32_t>(index);
+    Value list = LLVM::GEPOp::create(b, pointer, pointer, lists, place);
+    LLVM::StoreOp::create(b, value, list);
+    operands.push_back(list);
+  }
+  operands.insert(operands.begin() + 2, i32(b, 1));
+  calls.call(b, RuntimeFunction::fsdprtRunCollectives, operands);
   op->erase();
   return success();
 }

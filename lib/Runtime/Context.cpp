@@ -407,74 +407,76 @@ fsdprtStatus fsdprtContext::getCoordinate(int32_t axis, int64_t *result) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-Status fsdprtContext::decodeAxes(int64_t axes, Call &call) const {
-  for (uint64_t code = axes; code != 0; code >>= 4) {
-    int32_t axis = static_cast<int32_t>(code & 15) - 1;
-    if (axis < 0 || static_cast<size_t>(axis) >= grid.shape.size() ||
-        std::find(call.axes.begin(), call.axes.end(), axis) != call.axes.end())
-      return {FSDPRT_INVALID_ARGUMENT,
-              describe(call) + ": axes code " + std::to_string(axes) +
-                  " does not fit a grid with " +
-                  std::to_string(grid.shape.size()) + " axes"};
-    call.axes.push_back(axis);
-  }
-  return {};
-}
-
-Status fsdprtContext::check(const Call &call, const void *send,
-                            const void *receive) const {
-  auto invalid = [&](const std::string &what) {
-    return Status{FSDPRT_INVALID_ARGUMENT, describe(call) + ": " + what};
-  };
-  if (!started)
-    return invalid("the rank has not started");
-  int64_t members = grid.groupSize(call.axes);
-  if (call.count < 0 || call.count > INT64_MAX / 16 / members)
-    return invalid("the count is out of range");
-  if (call.count != 0 && (!send || !receive))
-    return invalid("a buffer is null");
-  if (call.kind == CollectiveKind::AllGather)
+/// The record as it was checked when it came first. Another artefact may have
+/// been loaded where that one was, so every field is compared.
+Status
+fsdprtContext::findCollective(const fsdprtCollective *record,
+                              std::shared_ptr<const Collective> &collective) {
+  auto known = collectives.find(record);
+  if (known != collectives.end() && isCopyOf(*known->second, *record)) {
+    collective = known->second;
     return {};
-  if (call.dtype == FSDPRT_BYTES)
-    return invalid("bytes cannot be reduced");
-  if (call.reduction == FSDPRT_PREMUL &&
-      !(std::isfinite(call.multiplier) && call.multiplier > 0))
-    return invalid("the multiplier is not positive and finite");
+  }
+  auto made = std::make_shared<Collective>();
+  if (Status status = checkRecord(*record, grid, *made); status.failed())
+    return status;
+  collective = collectives[record] = std::move(made);
   return {};
 }
 
-fsdprtStatus fsdprtContext::refuse(const Call &call, const std::string &why) {
+fsdprtStatus
+fsdprtContext::runCollectives(const fsdprtCollective *const *records,
+                              int32_t count, const void *const *send,
+                              void *const *receive) {
   if (failure.failed())
     return failure.code;
-  return fail({FSDPRT_INVALID_ARGUMENT, std::string(nameOf(call.kind)) +
-                                            " of bucket '" + call.bucket +
-                                            "': " + why});
-}
-
-fsdprtStatus fsdprtContext::collective(Call call, int64_t axes,
-                                       const void *send, void *receive) {
-  if (failure.failed())
-    return failure.code;
-  call.number = ++calls;
-  if (Status status = decodeAxes(axes, call); status.failed())
-    return fail(std::move(status));
-  if (Status status = check(call, send, receive); status.failed())
-    return fail(std::move(status));
-  while (options.stallCall == call.number && options.stallRank == rank)
-    std::this_thread::sleep_for(std::chrono::hours(1));
+  if (count < 0 || (count > 0 && (!records || !send || !receive)))
+    return fail({FSDPRT_INVALID_ARGUMENT,
+                 std::to_string(count) + " collectives" +
+                     (count < 0 ? "" : ": the address of a list is null")});
+  batch.clear();
+  for (int32_t i = 0; i < count; ++i) {
+    Call call = {++calls, nullptr};
+    auto invalid = [&](const std::string &what) {
+      return fail({FSDPRT_INVALID_ARGUMENT, what});
+    };
+    auto where = [&] { return "call " + std::to_string(call.number) + ", "; };
+    if (!records[i])
+      return invalid(where() + "the address of its record is null");
+    if (Status status = findCollective(records[i], call.collective);
+        status.failed()) {
+      status.message = where() + status.message;
+      return fail(std::move(status));
+    }
+    if (!started)
+      return invalid(describe(call) + ": the rank has not started");
+    if (call->count != 0 && (!send[i] || !receive[i]))
+      return invalid(describe(call) + ": a buffer is null");
+    while (options.stallCall == call.number && options.stallRank == rank)
+      std::this_thread::sleep_for(std::chrono::hours(1));
+    batch.push_back(std::move(call));
+  }
+  if (count == 0)
+    return FSDPRT_SUCCESS;
 
   int64_t begin = options.trace ? nanoseconds() : 0;
-  if (Status status = communicator->collective(call, send, receive);
-      status.failed())
+  Status status =
+      count == 1
+          ? communicator->collective(batch[0], send[0], receive[0])
+          : communicator->collectives(batch.data(), count, send, receive);
+  if (status.failed())
     return fail(std::move(status));
-  if (options.trace) {
+  if (!options.trace)
+    return FSDPRT_SUCCESS;
+  const int64_t end = nanoseconds();
+  for (const Call &call : batch) {
     fsdprtTraceEvent event = {rank,
                               call.number,
-                              nameOf(call.kind),
-                              call.bucket.c_str(),
-                              call.count * sizeOf(call.dtype),
+                              nameOf(call->kind),
+                              call->bucket.c_str(),
+                              call->count * sizeOf(call->dtype),
                               begin,
-                              nanoseconds()};
+                              end};
     options.trace(options.traceUser, &event);
   }
   return FSDPRT_SUCCESS;

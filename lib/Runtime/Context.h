@@ -44,15 +44,13 @@ public:
   /// Copies from `host` to the buffer `data` if `in`, else the other way.
   fsdprtStatus copy(void *data, const void *host, int64_t bytes, bool in);
 
-  /// Completes `call` (number, axes) and hands it to the communicator.
-  fsdprtStatus collective(fsdprt::Call call, int64_t axes, const void *send,
-                          void *receive);
+  /// Numbers the calls and hands them to the communicator.
+  fsdprtStatus runCollectives(const fsdprtCollective *const *records,
+                              int32_t count, const void *const *send,
+                              void *const *receive);
 
   /// Fails with what a function has thrown. Throws nothing itself.
   fsdprtStatus failThrown() noexcept;
-
-  /// Fails because of a call that cannot even be written as one.
-  fsdprtStatus refuse(const fsdprt::Call &call, const std::string &why);
 
   fsdprt::Status worldStatus() { return communicator->worldStatus(); }
   bool failedFirst();
@@ -77,9 +75,9 @@ private:
   /// The watch of a world of processes; fails where there is none.
   fsdprt::Watch *watchFor(const char *what, int64_t bytes,
                           double timeoutSeconds);
-  fsdprt::Status check(const fsdprt::Call &call, const void *send,
-                       const void *receive) const;
-  fsdprt::Status decodeAxes(int64_t axes, fsdprt::Call &call) const;
+  fsdprt::Status
+  findCollective(const fsdprtCollective *record,
+                 std::shared_ptr<const fsdprt::Collective> &collective);
   void release(std::unordered_map<void *, Buffer>::iterator buffer);
 
   /// Frees what the entry left; returns how much that was.
@@ -99,6 +97,11 @@ private:
   std::unordered_map<void *, Buffer> buffers;
   /// Where the device has constants of an artefact, by their place in it.
   std::unordered_map<const void *, void *> constants;
+  /// What was checked, by the record's place in the artefact.
+  std::unordered_map<const fsdprtCollective *,
+                     std::shared_ptr<const fsdprt::Collective>>
+      collectives;
+  std::vector<fsdprt::Call> batch; ///< kept from call to call
 };
 
 #endif // FSDP_LIB_RUNTIME_CONTEXT_H

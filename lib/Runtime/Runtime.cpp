@@ -65,61 +65,12 @@ fsdprtStatus fsdprtCoordinate(fsdprtContext *context, int32_t axis,
                    [&] { return context->getCoordinate(axis, coordinate); });
 }
 
-/// Checks the numbers that become enums, then hands the call on. `reduction` is
-/// null for the kinds that do not reduce.
-static fsdprtStatus collective(fsdprtContext *context, CollectiveKind kind,
-                               const char *bucket, int64_t axes, int32_t dtype,
-                               int64_t count, const int32_t *reduction,
-                               double multiplier, int32_t accumulate,
-                               const void *send, void *receive) {
-  Call call;
-  call.kind = kind;
-  call.bucket = bucket ? bucket : "";
-  call.count = count;
-  if (dtype < FSDPRT_F16 || dtype > FSDPRT_BYTES)
-    return context->refuse(call,
-                           "no dtype has number " + std::to_string(dtype));
-  call.dtype = static_cast<fsdprtDtype>(dtype);
-  if (reduction) {
-    if (*reduction < FSDPRT_SUM || *reduction > FSDPRT_PREMUL)
-      return context->refuse(call, "no reduction has number " +
-                                       std::to_string(*reduction));
-    call.reduction = static_cast<fsdprtReduction>(*reduction);
-    call.multiplier = multiplier;
-    call.accumulate = accumulate != 0;
-  }
-  return context->collective(std::move(call), axes, send, receive);
-}
-
-fsdprtStatus fsdprtAllGather(fsdprtContext *context, const char *bucket,
-                             int64_t axes, int32_t dtype, int64_t count,
-                             const void *send, void *receive) {
+fsdprtStatus fsdprtRunCollectives(fsdprtContext *context,
+                                  const fsdprtCollective *const *collectives,
+                                  int32_t count, const void *const *send,
+                                  void *const *receive) {
   return onContext(context, [&] {
-    return collective(context, CollectiveKind::AllGather, bucket, axes, dtype,
-                      count, nullptr, 0, 0, send, receive);
-  });
-}
-
-fsdprtStatus fsdprtReduceScatter(fsdprtContext *context, const char *bucket,
-                                 int64_t axes, int32_t dtype, int64_t count,
-                                 int32_t reduction, double multiplier,
-                                 int32_t accumulate, const void *send,
-                                 void *receive) {
-  return onContext(context, [&] {
-    return collective(context, CollectiveKind::ReduceScatter, bucket, axes,
-                      dtype, count, &reduction, multiplier, accumulate, send,
-                      receive);
-  });
-}
-
-fsdprtStatus fsdprtAllReduce(fsdprtContext *context, const char *bucket,
-                             int64_t axes, int32_t dtype, int64_t count,
-                             int32_t reduction, double multiplier,
-                             int32_t accumulate, const void *send,
-                             void *receive) {
-  return onContext(context, [&] {
-    return collective(context, CollectiveKind::AllReduce, bucket, axes, dtype,
-                      count, &reduction, multiplier, accumulate, send, receive);
+    return context->runCollectives(collectives, count, send, receive);
   });
 }
 

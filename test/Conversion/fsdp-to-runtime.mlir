@@ -1,4 +1,5 @@
 // RUN: fsdp-opt %s --convert-fsdp-to-runtime --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: fsdp-opt %s --convert-fsdp-to-runtime --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=RECORDS
 
 shard.grid @hsdp(shape = 2x4)
 fsdp.unit @u on @hsdp shard_axes [1] replicate_axes [0] {
@@ -12,24 +13,70 @@ fsdp.bucket @r reduce @u[@w] : bf16
 // CHECK-NOT:   shard.grid
 // CHECK-DAG:   llvm.mlir.global internal constant @[[GNAME:fsdp_bucket_name.*]]("g\00")
 // CHECK-DAG:   llvm.mlir.global internal constant @[[RNAME:fsdp_bucket_name.*]]("r\00")
-// CHECK-DAG:   func.func private @fsdprtAllGather(!llvm.ptr, !llvm.ptr, i64, i32, i64, !llvm.ptr, !llvm.ptr) -> (i32 {fsdp.status})
-// CHECK-DAG:   func.func private @fsdprtReduceScatter(!llvm.ptr, !llvm.ptr, i64, i32, i64, i32, f64, i32, !llvm.ptr, !llvm.ptr) -> (i32 {fsdp.status})
-// CHECK-DAG:   func.func private @fsdprtAllReduce(!llvm.ptr, !llvm.ptr, i64, i32, i64, i32, f64, i32, !llvm.ptr, !llvm.ptr) -> (i32 {fsdp.status})
+// CHECK-DAG:   func.func private @fsdprtRunCollectives(!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> (i32 {fsdp.status})
 
-// Axes [1] are nibble 2; bytes are dtype 4; 128 of them in a row.
+// A record is a constant: size, kind, dtype (4 is bytes, 1 is bf16), reduction,
+// accumulate, number of axes, count, multiplier, name and axes. Axes that are
+// equal are one list.
+// CHECK-DAG:   llvm.mlir.global internal constant @[[SHARD:fsdp_axes.*]](dense<1> : tensor<1xi32>) {{.*}} : !llvm.array<1 x i32>
+// CHECK-DAG:   llvm.mlir.global internal constant @[[REPLICATE:fsdp_axes.*]](dense<0> : tensor<1xi32>) {{.*}} : !llvm.array<1 x i32>
+
+// RECORDS-LABEL: llvm.mlir.global internal constant @fsdp_collective_3() {{.*}} : !llvm.struct<(i32, i32, i32, i32, i32, i32, i64, f64, ptr, ptr)>
+// RECORDS:         constant(56 : i32)
+// RECORDS:         constant(2 : i32) {{.*}}
+// RECORDS-NEXT:    insertvalue {{.*}}[1]
+// RECORDS-NEXT:    constant(1 : i32)
+// RECORDS-NEXT:    insertvalue {{.*}}[2]
+// RECORDS-NEXT:    constant(1 : i32)
+// RECORDS-NEXT:    insertvalue {{.*}}[3]
+// RECORDS:         addressof @fsdp_axes_2
+// RECORDS-NEXT:    insertvalue {{.*}}[9]
+// RECORDS-LABEL: llvm.mlir.global internal constant @fsdp_collective_1()
+// RECORDS:         constant(1 : i32)
+// RECORDS-NEXT:    insertvalue {{.*}}[1]
+// RECORDS-NEXT:    constant(1 : i32)
+// RECORDS-NEXT:    insertvalue {{.*}}[2]
+// RECORDS-NEXT:    constant(2 : i32)
+// RECORDS-NEXT:    insertvalue {{.*}}[3]
+// RECORDS-NEXT:    constant(1 : i32)
+// RECORDS-NEXT:    insertvalue {{.*}}[4]
+// RECORDS-NEXT:    constant(1 : i32)
+// RECORDS-NEXT:    insertvalue {{.*}}[5]
+// RECORDS-NEXT:    constant(64 : i64)
+// RECORDS-NEXT:    insertvalue {{.*}}[6]
+// RECORDS-NEXT:    constant(2.500000e-01 : f64)
+// RECORDS-NEXT:    insertvalue {{.*}}[7]
+// RECORDS:         addressof @fsdp_axes :
+// RECORDS-NEXT:    insertvalue {{.*}}[9]
+// RECORDS-LABEL: llvm.mlir.global internal constant @fsdp_collective()
+// RECORDS:         constant(0 : i32)
+// RECORDS-NEXT:    insertvalue {{.*}}[1]
+// RECORDS-NEXT:    constant(4 : i32)
+// RECORDS-NEXT:    insertvalue {{.*}}[2]
+// RECORDS:         constant(128 : i64)
+// RECORDS-NEXT:    insertvalue {{.*}}[6]
+// RECORDS:         addressof @fsdp_bucket_name :
+// RECORDS-NEXT:    insertvalue {{.*}}[8]
+
+// Lists of one are on the frame, and one call has them all.
 // CHECK-LABEL: func.func @all_gather(
 // CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %[[BUFFERS:.+]]: !llvm.ptr) -> (i32 {fsdp.status})
 // Buffers are in a table, and nothing but their addresses is left of them.
 // CHECK-NOT:     memref
-// CHECK-DAG:     %[[NAME:.+]] = llvm.mlir.addressof @[[GNAME]]
-// CHECK-DAG:     %[[AXES:.+]] = arith.constant 2 : i64
-// CHECK-DAG:     %[[DTYPE:.+]] = arith.constant 4 : i32
-// CHECK-DAG:     %[[COUNT:.+]] = arith.constant 128 : i64
+// CHECK-DAG:     %[[LISTS:.+]] = llvm.alloca
+// CHECK-DAG:     %[[RECORD:.+]] = llvm.mlir.addressof @fsdp_collective :
 // CHECK-DAG:     %[[F:.+]] = llvm.getelementptr %[[BUFFERS]][0]
 // CHECK-DAG:     %[[SEND:.+]] = llvm.load %[[F]] : !llvm.ptr -> !llvm.ptr
 // CHECK-DAG:     %[[G:.+]] = llvm.getelementptr %[[BUFFERS]][1]
 // CHECK-DAG:     %[[RECEIVE:.+]] = llvm.load %[[G]] : !llvm.ptr -> !llvm.ptr
-// CHECK:         call @fsdprtAllGather(%[[CTX]], %[[NAME]], %[[AXES]], %[[DTYPE]], %[[COUNT]], %[[SEND]], %[[RECEIVE]])
+// CHECK:         %[[L0:.+]] = llvm.getelementptr %[[LISTS]][0]
+// CHECK-NEXT:    llvm.store %[[RECORD]], %[[L0]]
+// CHECK-NEXT:    %[[L1:.+]] = llvm.getelementptr %[[LISTS]][1]
+// CHECK-NEXT:    llvm.store %[[SEND]], %[[L1]]
+// CHECK-NEXT:    %[[L2:.+]] = llvm.getelementptr %[[LISTS]][2]
+// CHECK-NEXT:    llvm.store %[[RECEIVE]], %[[L2]]
+// CHECK-NEXT:    %[[ONE:.+]] = arith.constant 1 : i32
+// CHECK-NEXT:    call @fsdprtRunCollectives(%[[CTX]], %[[L0]], %[[ONE]], %[[L1]], %[[L2]])
 // CHECK-NEXT:    %[[OK:.+]] = arith.constant 0 : i32
 // CHECK-NEXT:    return %[[OK]] : i32
 func.func @all_gather(%f: memref<128xi8>, %g: memref<4x128xi8>) {
@@ -37,26 +84,22 @@ func.func @all_gather(%f: memref<128xi8>, %g: memref<4x128xi8>) {
   return
 }
 
-// premul is reduction 2 with its multiplier, accumulate is set; bf16 is dtype 1.
+// Equal collectives share a record.
 // CHECK-LABEL: func.func @reduce_scatter(
-// CHECK-SAME:      %[[CTX:.+]]: !llvm.ptr, %{{.+}}: !llvm.ptr)
-// CHECK-DAG:     %[[AXES:.+]] = arith.constant 2 : i64
-// CHECK-DAG:     %[[DTYPE:.+]] = arith.constant 1 : i32
-// CHECK-DAG:     %[[COUNT:.+]] = arith.constant 64 : i64
-// CHECK-DAG:     %[[PREMUL:.+]] = arith.constant 2 : i32
-// CHECK-DAG:     %[[MULTIPLIER:.+]] = arith.constant 2.500000e-01 : f64
-// CHECK-DAG:     %[[ACCUMULATE:.+]] = arith.constant 1 : i32
-// CHECK:         call @fsdprtReduceScatter(%[[CTX]], %{{.+}}, %[[AXES]], %{{.+}}, %[[COUNT]], %[[PREMUL]], %[[MULTIPLIER]], %{{.+}}, %{{.+}}, %{{.+}})
-func.func @reduce_scatter(%b: memref<4x64xbf16>, %r: memref<64xbf16>) {
+// CHECK:         llvm.mlir.addressof @fsdp_collective_1 :
+// CHECK:         call @fsdprtRunCollectives(
+// CHECK:         llvm.mlir.addressof @fsdp_collective_1 :
+// CHECK:         call @fsdprtRunCollectives(
+func.func @reduce_scatter(%b: memref<4x64xbf16>, %r: memref<64xbf16>, %s: memref<64xbf16>) {
   fsdp.reduce_scatter premul 0.25 accumulate f32 %b of @r outs(%r : memref<64xbf16>) : (memref<4x64xbf16>) -> ()
+  fsdp.reduce_scatter premul 0.25 accumulate f32 %b of @r outs(%s : memref<64xbf16>) : (memref<4x64xbf16>) -> ()
   return
 }
 
-// The replicate axes: [0] is nibble 1.
+// Over the replicate axes.
 // CHECK-LABEL: func.func @all_reduce(
-// CHECK-DAG:     %[[AXES:.+]] = arith.constant 1 : i64
-// CHECK-DAG:     %[[MULTIPLIER:.+]] = arith.constant 0.000000e+00 : f64
-// CHECK:         call @fsdprtAllReduce(%{{.+}}, %{{.+}}, %[[AXES]], %{{.+}}, %{{.+}}, %{{.+}}, %[[MULTIPLIER]], %{{.+}}, %{{.+}}, %{{.+}})
+// CHECK:         llvm.mlir.addressof @fsdp_collective_3 :
+// CHECK:         call @fsdprtRunCollectives(
 func.func @all_reduce(%r: memref<64xbf16>, %a: memref<64xbf16>) {
   fsdp.all_reduce avg %r of @r outs(%a : memref<64xbf16>) : (memref<64xbf16>) -> ()
   return

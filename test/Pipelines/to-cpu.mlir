@@ -78,5 +78,5 @@ func.func @ordinary(%a: tensor<4x6xbf16>, %b: tensor<4x6xbf16>) -> (tensor<4x6xb
 // CHECK-DAG: llvm.func @fsdprt_entry_forward(%{{.+}}: !llvm.ptr, %{{.+}}: !llvm.ptr, %{{.+}}: !llvm.ptr) -> i32
 // CHECK-DAG: llvm.func @fsdprt_entry_backward(
 // CHECK-DAG: llvm.func @fsdprt_entry_ordinary(
-// CHECK-DAG: llvm.mlir.global external constant @fsdprt_artefact_abi(2 : i32)
+// CHECK-DAG: llvm.mlir.global external constant @fsdprt_artefact_abi(3 : i32)
 // CHECK-DAG: llvm.mlir.global external constant @fsdprt_artefact_manifest("{{{.*}}\00")

@@ -22,7 +22,7 @@ fsdp.unit @layer0 on @dp precision <param = bf16, reduce = f32> {
 // CHECK:         llvm.call @fsdprtCoordinate(
 // CHECK:         %[[PACKED:.+]] = llvm.call @fsdprtLaunch(
 // CHECK:         llvm.icmp {{.*}} %[[PACKED]]
-// CHECK:         llvm.call @fsdprtAllGather(
+// CHECK:         llvm.call @fsdprtRunCollectives(
 // CHECK:         llvm.call @fsdprtLaunch(
 // CHECK:         llvm.call @fsdprtFree(
 func.func @forward(%n: tensor<3xf32> {fsdp.shard = @layer0::@norm},

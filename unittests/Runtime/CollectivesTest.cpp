@@ -94,7 +94,7 @@ protected:
       });
   }
 
-  int64_t axes() const { return axesCode(GetParam().axes); }
+  const Axes &axes() const { return GetParam().axes; }
 };
 
 } // namespace
@@ -105,8 +105,8 @@ TEST_P(Collectives, AllGather) {
     std::vector<float> send(count), receive(members.size() * count);
     for (int64_t i = 0; i < count; ++i)
       send[i] = sent(rank, i);
-    fsdprtStatus status = fsdprtAllGather(context, "b", axes(), FSDPRT_F32,
-                                          count, send.data(), receive.data());
+    fsdprtStatus status = allGather(context, "b", axes(), FSDPRT_F32, count,
+                                    send.data(), receive.data());
     for (size_t member = 0; member < members.size(); ++member)
       for (int64_t i = 0; i < count; ++i)
         EXPECT_EQ(receive[member * count + i], sent(members[member], i));
@@ -121,8 +121,8 @@ TEST_P(Collectives, AllGatherInPlace) {
     float *send = receive.data() + index * count;
     for (int64_t i = 0; i < count; ++i)
       send[i] = sent(rank, i);
-    fsdprtStatus status = fsdprtAllGather(context, "b", axes(), FSDPRT_BYTES,
-                                          4 * count, send, receive.data());
+    fsdprtStatus status = allGather(context, "b", axes(), FSDPRT_BYTES,
+                                    4 * count, send, receive.data());
     for (size_t member = 0; member < members.size(); ++member)
       for (int64_t i = 0; i < count; ++i)
         EXPECT_EQ(receive[member * count + i], sent(members[member], i));
@@ -137,8 +137,8 @@ TEST_P(Collectives, ReduceScatter) {
     for (size_t i = 0; i < send.size(); ++i)
       send[i] = sent(rank, i);
     fsdprtStatus status =
-        fsdprtReduceScatter(context, "b", axes(), FSDPRT_F32, count, FSDPRT_SUM,
-                            0, 0, send.data(), receive.data());
+        reduceScatter(context, "b", axes(), FSDPRT_F32, count, FSDPRT_SUM, 0, 0,
+                      send.data(), receive.data());
     for (int64_t i = 0; i < count; ++i) {
       float expected = 0;
       for (int64_t member : members)
@@ -158,8 +158,8 @@ TEST_P(Collectives, AllReduce) {
         send[i] = sent(rank, i);
       std::vector<float> &receive = inPlace ? send : other;
       fsdprtStatus status =
-          fsdprtAllReduce(context, "b", axes(), FSDPRT_F32, count, FSDPRT_SUM,
-                          0, 0, send.data(), receive.data());
+          allReduce(context, "b", axes(), FSDPRT_F32, count, FSDPRT_SUM, 0, 0,
+                    send.data(), receive.data());
       for (int64_t i = 0; i < count; ++i) {
         float expected = 0;
         for (int64_t member : members)
@@ -186,8 +186,8 @@ TEST(CollectivesCorners, AllReduceOfOneElement) {
   TestWorld world({4});
   world.expectSuccess([](fsdprtContext *context, int64_t rank) {
     double value = static_cast<double>(rank);
-    fsdprtStatus status = fsdprtAllReduce(context, "b", 1, FSDPRT_F64, 1,
-                                          FSDPRT_SUM, 0, 0, &value, &value);
+    fsdprtStatus status = allReduce(context, "b", {0}, FSDPRT_F64, 1,
+                                    FSDPRT_SUM, 0, 0, &value, &value);
     EXPECT_EQ(value, 6);
     return status;
   });
@@ -196,14 +196,13 @@ TEST(CollectivesCorners, AllReduceOfOneElement) {
 // An empty bucket waits for nobody: this would hang with one thread otherwise.
 TEST(CollectivesCorners, EmptyBucketReturnsAtOnce) {
   TestWorld world({4});
-  EXPECT_EQ(
-      fsdprtAllGather(world[1], "b", 1, FSDPRT_BYTES, 0, nullptr, nullptr),
-      FSDPRT_SUCCESS);
-  EXPECT_EQ(fsdprtReduceScatter(world[1], "b", 1, FSDPRT_F32, 0, FSDPRT_AVG, 0,
-                                0, nullptr, nullptr),
+  EXPECT_EQ(allGather(world[1], "b", {0}, FSDPRT_BYTES, 0, nullptr, nullptr),
             FSDPRT_SUCCESS);
-  EXPECT_EQ(fsdprtAllReduce(world[1], "b", 1, FSDPRT_F32, 0, FSDPRT_AVG, 0, 0,
-                            nullptr, nullptr),
+  EXPECT_EQ(reduceScatter(world[1], "b", {0}, FSDPRT_F32, 0, FSDPRT_AVG, 0, 0,
+                          nullptr, nullptr),
+            FSDPRT_SUCCESS);
+  EXPECT_EQ(allReduce(world[1], "b", {0}, FSDPRT_F32, 0, FSDPRT_AVG, 0, 0,
+                      nullptr, nullptr),
             FSDPRT_SUCCESS);
 }
 
@@ -214,16 +213,73 @@ TEST(CollectivesCorners, GroupsAlternate) {
   world.expectSuccess([](fsdprtContext *context, int64_t rank) {
     for (int step = 0; step < 200; ++step) {
       float rows[2] = {float(rank + step), float(10 * rank + step)}, mine;
-      if (fsdprtStatus status =
-              fsdprtReduceScatter(context, "s", axesCode({1}), FSDPRT_F32, 1,
-                                  FSDPRT_SUM, 0, 0, rows, &mine))
+      if (fsdprtStatus status = reduceScatter(context, "s", {1}, FSDPRT_F32, 1,
+                                              FSDPRT_SUM, 0, 0, rows, &mine))
         return status;
-      if (fsdprtStatus status =
-              fsdprtAllReduce(context, "a", axesCode({0}), FSDPRT_F32, 1,
-                              FSDPRT_SUM, 0, 0, &mine, &mine))
+      if (fsdprtStatus status = allReduce(context, "a", {0}, FSDPRT_F32, 1,
+                                          FSDPRT_SUM, 0, 0, &mine, &mine))
         return status;
       EXPECT_EQ(mine, (rank % 2 == 0 ? 6 : 60) + 4 * step);
     }
     return fsdprtStatus(FSDPRT_SUCCESS);
   });
+}
+
+// Several of one call, on other groups and of other kinds, do what each of them
+// does alone. A record that has changed is read again.
+TEST(SeveralCollectives, DoWhatEachDoesAlone) {
+  TestWorld world({2, 2});
+  world.expectSuccess([](fsdprtContext *context, int64_t rank) {
+    const Axes all = {0, 1}, inner = {1}, outer = {0};
+    fsdprtCollective gather =
+        record(FSDPRT_ALL_GATHER, "g", all, FSDPRT_F32, 1);
+    const fsdprtCollective scatter =
+        record(FSDPRT_REDUCE_SCATTER, "s", inner, FSDPRT_F32, 1);
+    const fsdprtCollective reduce =
+        record(FSDPRT_ALL_REDUCE, "r", outer, FSDPRT_F64, 1);
+    for (int32_t count = 1; count <= 2; ++count) {
+      gather.count = count;
+      const float own[] = {float(rank), float(10 * rank)};
+      const double wide = double(rank);
+      float gathered[8] = {}, scattered = 0;
+      double reduced = 0;
+      const fsdprtCollective *records[] = {&gather, &scatter, &reduce};
+      const void *send[] = {own, own, &wide};
+      void *receive[] = {gathered, &scattered, &reduced};
+      if (fsdprtStatus status =
+              fsdprtRunCollectives(context, records, 3, send, receive))
+        return status;
+      for (int64_t other = 0; other < 4; ++other)
+        EXPECT_EQ(gathered[other * count], float(other));
+      EXPECT_EQ(gathered[4 * count - 1], count == 1 ? 3 : 30);
+      // The inner group of rank 2a + b is {2a, 2a + 1}, and it takes row b.
+      const int64_t a = rank / 2, b = rank % 2;
+      EXPECT_EQ(scattered, float((4 * a + 1) * (b ? 10 : 1)));
+      EXPECT_EQ(reduced, double(2 * b + 2));
+    }
+    return fsdprtStatus(FSDPRT_SUCCESS);
+  });
+}
+
+// A rank that leaves one out is found, and the call that differs is named.
+TEST(SeveralCollectives, MustBeTheSameOnAllRanks) {
+  TestWorld world({2});
+  world.expectFailure(
+      FSDPRT_RANKS_DISAGREE,
+      {"call 2, all_gather of bucket 'b'", "call 2, all_gather of bucket 'c'"},
+      [](fsdprtContext *context, int64_t rank) {
+        const Axes axes = {0};
+        const fsdprtCollective a =
+            record(FSDPRT_ALL_GATHER, "a", axes, FSDPRT_F32, 1);
+        const fsdprtCollective b =
+            record(FSDPRT_ALL_GATHER, "b", axes, FSDPRT_F32, 1);
+        const fsdprtCollective c =
+            record(FSDPRT_ALL_GATHER, "c", axes, FSDPRT_F32, 1);
+        const float own = 1;
+        float first[2], second[2];
+        const fsdprtCollective *records[] = {&a, rank == 0 ? &b : &c};
+        const void *send[] = {&own, &own};
+        void *receive[] = {first, second};
+        return fsdprtRunCollectives(context, records, 2, send, receive);
+      });
 }

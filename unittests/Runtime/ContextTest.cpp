@@ -185,11 +185,11 @@ TEST(Buffers, NegativeSizeIsRefusedAndTheFailureIsKept) {
   int64_t rank;
   EXPECT_EQ(fsdprtRank(world[0], &rank), FSDPRT_INVALID_ARGUMENT);
   EXPECT_EQ(fsdprtAlloc(world[0], 1, &data), FSDPRT_INVALID_ARGUMENT);
-  EXPECT_EQ(fsdprtAllGather(world[0], "b", 1, FSDPRT_BYTES, 0, data, data),
+  EXPECT_EQ(allGather(world[0], "b", {0}, FSDPRT_BYTES, 0, data, data),
             FSDPRT_INVALID_ARGUMENT);
   EXPECT_EQ(world.message(0), "allocation of -1 bytes");
   // The other rank learns of it where it would wait.
-  EXPECT_EQ(fsdprtAllGather(world[1], "b", 1, FSDPRT_BYTES, 1, &rank, &rank),
+  EXPECT_EQ(allGather(world[1], "b", {0}, FSDPRT_BYTES, 1, &rank, &rank),
             FSDPRT_ABORTED);
   EXPECT_EQ(world.message(1), "rank 0 failed: allocation of -1 bytes");
 }
@@ -289,9 +289,8 @@ TEST(Start, RankThatNeverStartsIsNamed) {
 
 TEST(Start, IsNeededOnceAndOnlyOnce) {
   TestWorld world({1}, {}, /*started=*/false);
-  EXPECT_EQ(
-      fsdprtAllGather(world[0], "b", 0, FSDPRT_BYTES, 0, nullptr, nullptr),
-      FSDPRT_INVALID_ARGUMENT);
+  EXPECT_EQ(allGather(world[0], "b", {}, FSDPRT_BYTES, 0, nullptr, nullptr),
+            FSDPRT_INVALID_ARGUMENT);
   EXPECT_EQ(world.message(0), "call 1, all_gather of bucket 'b', 0 bytes: the "
                               "rank has not started");
   TestWorld again({1});
@@ -376,8 +375,8 @@ TEST(Run, TraceSeesEveryCall) {
   world.expectSuccess([](fsdprtContext *context, int64_t) {
     float send[2] = {}, receive[4];
     for (int i = 0; i < 2; ++i)
-      if (fsdprtStatus status = fsdprtAllGather(context, "gather", 1,
-                                                FSDPRT_F32, 2, send, receive))
+      if (fsdprtStatus status =
+              allGather(context, "gather", {0}, FSDPRT_F32, 2, send, receive))
         return status;
     return fsdprtStatus(FSDPRT_SUCCESS);
   });

@@ -380,20 +380,19 @@ TEST(CudaDevice, ThreadsShareOneGpu) {
     std::vector<float> mine = {float(rank), float(10 * rank)};
     ASSERT_EQ(fsdprtCopyIn(context, all + 2 * rank, mine.data(), 8),
               FSDPRT_SUCCESS);
-    ASSERT_EQ(
-        fsdprtAllGather(context, "b", 1, FSDPRT_F32, 2, all + 2 * rank, all),
-        FSDPRT_SUCCESS);
+    ASSERT_EQ(allGather(context, "b", {0}, FSDPRT_F32, 2, all + 2 * rank, all),
+              FSDPRT_SUCCESS);
     EXPECT_EQ(download(context, all, 8),
               (std::vector<float>{0, 0, 1, 10, 2, 20, 3, 30}));
     float *row = upload(context, {0, 0});
-    ASSERT_EQ(fsdprtReduceScatter(context, "b", 1, FSDPRT_F32, 2, FSDPRT_SUM, 0,
-                                  0, all, row),
+    ASSERT_EQ(reduceScatter(context, "b", {0}, FSDPRT_F32, 2, FSDPRT_SUM, 0, 0,
+                            all, row),
               FSDPRT_SUCCESS);
     EXPECT_EQ(download(context, row, 2),
               (std::vector<float>{4.0f * rank, 40.0f * rank}));
-    ASSERT_EQ(fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 2, FSDPRT_AVG, 0, 0,
-                              row, row),
-              FSDPRT_SUCCESS);
+    ASSERT_EQ(
+        allReduce(context, "b", {0}, FSDPRT_F32, 2, FSDPRT_AVG, 0, 0, row, row),
+        FSDPRT_SUCCESS);
     EXPECT_EQ(download(context, row, 2), (std::vector<float>{6, 60}));
   });
 }

@@ -27,13 +27,12 @@ struct Sample {
   int32_t reduction = FSDPRT_AVG;
   double multiplier = 0;
   int32_t accumulate = 0;
-  int64_t axes = 1;
+  Axes axes = {0};
 
   fsdprtStatus operator()(fsdprtContext *context) const {
     std::vector<double> send(64), receive(64);
-    return fsdprtReduceScatter(context, bucket, axes, dtype, count, reduction,
-                               multiplier, accumulate, send.data(),
-                               receive.data());
+    return reduceScatter(context, bucket, axes, dtype, count, reduction,
+                         multiplier, accumulate, send.data(), receive.data());
   }
 };
 
@@ -111,8 +110,8 @@ TEST(Disagreement, Kind) {
        "rank 3 is at call 1, all_gather of bucket 'grads', 16 bytes"},
       [&](fsdprtContext *context, int64_t rank) {
         std::vector<char> send(16), receive(64);
-        return rank == 3 ? fsdprtAllGather(context, "grads", 1, FSDPRT_BYTES,
-                                           16, send.data(), receive.data())
+        return rank == 3 ? allGather(context, "grads", {0}, FSDPRT_BYTES, 16,
+                                     send.data(), receive.data())
                          : Sample()(context);
       });
 }
@@ -124,7 +123,7 @@ TEST(Disagreement, ReachesOtherGroups) {
                       {"rank 2 is at call 1,", "rank 3 is at call 1,"},
                       [&](fsdprtContext *context, int64_t rank) {
                         Sample sample;
-                        sample.axes = axesCode({1});
+                        sample.axes = {1};
                         if (rank >= 2) {
                           sample.count = rank;
                           return sample(context);
@@ -216,10 +215,11 @@ TEST(InvalidCall, IsRefusedWithItsReason) {
   Sample dtype, reduction, count, bytes, multiplier, axis, twice;
   dtype.dtype = 9;
   EXPECT_EQ(refusal(dtype),
-            "reduce_scatter of bucket 'grads': no dtype has number 9");
+            "call 1, reduce_scatter of bucket 'grads': no dtype has number 9");
   reduction.reduction = 3;
-  EXPECT_EQ(refusal(reduction),
-            "reduce_scatter of bucket 'grads': no reduction has number 3");
+  EXPECT_EQ(
+      refusal(reduction),
+      "call 1, reduce_scatter of bucket 'grads': no reduction has number 3");
   count.count = -1;
   EXPECT_NE(refusal(count).find("the count is out of range"),
             std::string::npos);
@@ -230,19 +230,64 @@ TEST(InvalidCall, IsRefusedWithItsReason) {
                 .find("premul 0: the multiplier is not positive "
                       "and finite"),
             std::string::npos);
-  axis.axes = axesCode({1});
-  EXPECT_NE(refusal(axis).find("does not fit a grid with 1 axes"),
-            std::string::npos);
-  twice.axes = axesCode({0, 0});
-  EXPECT_NE(refusal(twice).find("does not fit a grid with 1 axes"),
-            std::string::npos);
+  axis.axes = {1};
+  EXPECT_NE(
+      refusal(axis).find("axis 1 at place 0, expected axes of a grid with "
+                         "1 axes, each once"),
+      std::string::npos);
+  twice.axes = {0, 0};
+  EXPECT_NE(
+      refusal(twice).find("axis 0 at place 1, expected axes of a grid with "
+                          "1 axes, each once"),
+      std::string::npos);
+}
+
+TEST(InvalidCall, RecordsAreRefusedWithTheirReason) {
+  auto why = [](auto change) {
+    TestWorld world({2});
+    const Axes axes = {0};
+    fsdprtCollective all = record(FSDPRT_ALL_GATHER, "b", axes, FSDPRT_F32, 4);
+    change(all);
+    float data[8] = {};
+    EXPECT_EQ(run(world[0], all, data, data), FSDPRT_INVALID_ARGUMENT);
+    return world.message(0);
+  };
+  EXPECT_EQ(why([](fsdprtCollective &all) { all.size = 64; }),
+            "call 1, a record of 64 bytes, expected 56");
+  EXPECT_EQ(why([](fsdprtCollective &all) { all.kind = 3; }),
+            "call 1, no collective has number 3");
+  EXPECT_EQ(why([](fsdprtCollective &all) { all.axisCount = -1; }),
+            "call 1, all_gather of bucket 'b': a list of -1 axes");
+  EXPECT_EQ(
+      why([](fsdprtCollective &all) { all.axes = nullptr; }),
+      "call 1, all_gather of bucket 'b': a list of 1 axes at a null address");
+}
+
+TEST(InvalidCall, ListsOfCollectives) {
+  const fsdprtCollective *none[] = {nullptr};
+  const void *send[] = {nullptr};
+  void *receive[] = {nullptr};
+  {
+    TestWorld world({1});
+    EXPECT_EQ(fsdprtRunCollectives(world[0], nullptr, 0, nullptr, nullptr),
+              FSDPRT_SUCCESS);
+    EXPECT_EQ(fsdprtRunCollectives(world[0], none, 1, send, receive),
+              FSDPRT_INVALID_ARGUMENT);
+    EXPECT_EQ(world.message(0), "call 1, the address of its record is null");
+  }
+  TestWorld negative({1}), null({1});
+  EXPECT_EQ(fsdprtRunCollectives(negative[0], none, -1, send, receive),
+            FSDPRT_INVALID_ARGUMENT);
+  EXPECT_EQ(negative.message(0), "-1 collectives");
+  EXPECT_EQ(fsdprtRunCollectives(null[0], none, 1, nullptr, receive),
+            FSDPRT_INVALID_ARGUMENT);
+  EXPECT_EQ(null.message(0), "1 collectives: the address of a list is null");
 }
 
 TEST(InvalidCall, NullBuffer) {
   TestWorld world({1});
-  EXPECT_EQ(
-      fsdprtAllGather(world[0], "b", 1, FSDPRT_BYTES, 1, nullptr, nullptr),
-      FSDPRT_INVALID_ARGUMENT);
+  EXPECT_EQ(allGather(world[0], "b", {0}, FSDPRT_BYTES, 1, nullptr, nullptr),
+            FSDPRT_INVALID_ARGUMENT);
   EXPECT_EQ(world.message(0),
             "call 1, all_gather of bucket 'b', 1 bytes: a buffer is null");
 }

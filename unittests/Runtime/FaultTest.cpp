@@ -87,12 +87,11 @@ fsdprtStatus step(fsdprtContext *context, void *const *, void *const *) {
   TRY(fsdprtAlloc(context, ranks * count * 4, &receive));
   std::memset(send, 0, ranks * count * 4);
   const char *bucket = "a bucket whose name needs memory of its own";
-  TRY(fsdprtAllGather(context, bucket, axesCode({0}), FSDPRT_F32, count, send,
-                      receive));
-  TRY(fsdprtReduceScatter(context, bucket, axesCode({0}), FSDPRT_F32, count,
-                          FSDPRT_AVG, 0, 0, send, receive));
-  TRY(fsdprtAllReduce(context, bucket, axesCode({0}), FSDPRT_F32, count,
-                      FSDPRT_AVG, 0, 0, send, receive));
+  TRY(allGather(context, bucket, {0}, FSDPRT_F32, count, send, receive));
+  TRY(reduceScatter(context, bucket, {0}, FSDPRT_F32, count, FSDPRT_AVG, 0, 0,
+                    send, receive));
+  TRY(allReduce(context, bucket, {0}, FSDPRT_F32, count, FSDPRT_AVG, 0, 0, send,
+                receive));
   TRY(fsdprtFree(context, receive));
   return fsdprtFree(context, send);
 }
@@ -186,6 +185,31 @@ TEST_P(Memory, OfARun) {
 INSTANTIATE_TEST_SUITE_P(Fault, Memory, testing::Bool(), [](const auto &info) {
   return info.param ? "AllThatFollow" : "One";
 });
+
+// A record that has been seen costs no memory any more, whatever its kind.
+TEST(Collectives, AllocateNothingWhenTheyComeAgain) {
+  TestWorld world({1});
+  const Axes axes = {0};
+  const fsdprtCollective gather =
+      record(FSDPRT_ALL_GATHER, "g", axes, FSDPRT_BYTES, 64);
+  const fsdprtCollective scatter =
+      record(FSDPRT_REDUCE_SCATTER, "s", axes, FSDPRT_BF16, 32, FSDPRT_AVG);
+  const fsdprtCollective reduce =
+      record(FSDPRT_ALL_REDUCE, "r", axes, FSDPRT_F32, 16, FSDPRT_PREMUL, 0.5);
+  char from[64] = {}, to[64];
+  const fsdprtCollective *records[] = {&gather, &scatter, &reduce};
+  const void *send[] = {from, from, from};
+  void *receive[] = {to, to, to};
+  auto call = [&] {
+    return fsdprtRunCollectives(world[0], records, 3, send, receive);
+  };
+  ASSERT_EQ(call(), FSDPRT_SUCCESS);
+  allFollowing = true;
+  newsBefore = 0;
+  const fsdprtStatus status = call();
+  newsBefore = never;
+  EXPECT_EQ(status, FSDPRT_SUCCESS) << world.message(0);
+}
 
 // A rank that is a process has two threads of its own: one that answers the
 // others, one that looks after its collectives.

@@ -45,12 +45,12 @@ fsdprtStatus step(fsdprtContext *context, void *const *, void *const *results) {
   const void *addresses[] = {small, small};
   TRY(fsdprtLaunch(context, image, sizeof(image), "pack", 1, 1, 256, addresses,
                    sizeof(addresses), large));
-  TRY(fsdprtAllGather(context, "gather", axesCode({0, 1}), FSDPRT_F32, count,
-                      static_cast<float *>(large) + rank * count, large));
-  TRY(fsdprtReduceScatter(context, "reduce", axesCode({0}), FSDPRT_F32, 8,
-                          FSDPRT_PREMUL, 0.5, 0, large, small));
-  TRY(fsdprtAllReduce(context, "reduce", axesCode({0}), FSDPRT_F32, 8,
-                      FSDPRT_AVG, 0, 0, small, small));
+  TRY(allGather(context, "gather", {0, 1}, FSDPRT_F32, count,
+                static_cast<float *>(large) + rank * count, large));
+  TRY(reduceScatter(context, "reduce", {0}, FSDPRT_F32, 8, FSDPRT_PREMUL, 0.5,
+                    0, large, small));
+  TRY(allReduce(context, "reduce", {0}, FSDPRT_F32, 8, FSDPRT_AVG, 0, 0, small,
+                small));
   TRY(fsdprtCopyOut(context, host.data(), small, sizeof(host)));
   TRY(fsdprtFree(context, small));
   return fsdprtFree(context, large);

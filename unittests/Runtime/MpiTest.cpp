@@ -82,24 +82,25 @@ std::vector<char> inputOf(int64_t rank, int64_t bytes) {
 }
 
 /// Calls the collective, in place if it can be, and returns what came.
-fsdprtStatus call(fsdprtContext *context, const CollectiveCase &c, int64_t axes,
-                  int64_t members, int64_t count, std::vector<char> send,
-                  bool inPlace, std::vector<char> &receive) {
+fsdprtStatus call(fsdprtContext *context, const CollectiveCase &c,
+                  const Axes &axes, int64_t members, int64_t count,
+                  std::vector<char> send, bool inPlace,
+                  std::vector<char> &receive) {
   const int64_t row = count * bytesOf(c.dtype);
   if (std::strcmp(c.kind, "all_gather") == 0) {
     receive.assign(members * row, 0);
-    return fsdprtAllGather(context, "b", axes, c.dtype, count, send.data(),
-                           receive.data());
+    return allGather(context, "b", axes, c.dtype, count, send.data(),
+                     receive.data());
   }
   receive.assign(row, 0);
   if (std::strcmp(c.kind, "reduce_scatter") == 0)
-    return fsdprtReduceScatter(context, "b", axes, c.dtype, count, c.reduction,
-                               0.3, c.accumulate, send.data(), receive.data());
+    return reduceScatter(context, "b", axes, c.dtype, count, c.reduction, 0.3,
+                         c.accumulate, send.data(), receive.data());
   send.resize(row);
   std::vector<char> &to = inPlace ? send : receive;
   fsdprtStatus status =
-      fsdprtAllReduce(context, "b", axes, c.dtype, count, c.reduction, 0.3,
-                      c.accumulate, send.data(), to.data());
+      allReduce(context, "b", axes, c.dtype, count, c.reduction, 0.3,
+                c.accumulate, send.data(), to.data());
   receive = std::vector<char>(to);
   return status;
 }
@@ -122,7 +123,7 @@ TEST(Mpi, EveryCollectiveGivesTheBitsOfThreads) {
     options.sumOrder = sumOrder;
     MpiRank mine(group.shape, sumOrder);
     TestWorld threads(group.shape, options);
-    int64_t axes = axesCode(group.axes);
+    const Axes &axes = group.axes;
     for (const CollectiveCase &c : collectiveCases())
       for (int64_t count : {1, 3, 1001}) {
         bool inPlace = count == 3;
@@ -152,8 +153,8 @@ TEST(Mpi, LargeRows) {
   std::vector<float> send(worldRanks * count), receive(count);
   for (int64_t i = 0; i < worldRanks * count; ++i)
     send[i] = static_cast<float>((i + mine.rank) % 1000);
-  ASSERT_EQ(fsdprtReduceScatter(mine.context, "b", 1, FSDPRT_F32, count,
-                                FSDPRT_SUM, 0, 0, send.data(), receive.data()),
+  ASSERT_EQ(reduceScatter(mine.context, "b", {0}, FSDPRT_F32, count, FSDPRT_SUM,
+                          0, 0, send.data(), receive.data()),
             FSDPRT_SUCCESS)
       << fsdprtMessage(mine.context);
   for (int64_t i = 0; i < count; ++i) {
@@ -162,8 +163,8 @@ TEST(Mpi, LargeRows) {
       sum += static_cast<float>((mine.rank * count + i + from) % 1000);
     ASSERT_EQ(receive[i], sum) << i;
   }
-  ASSERT_EQ(fsdprtAllReduce(mine.context, "b", 1, FSDPRT_F32, count, FSDPRT_SUM,
-                            0, 0, receive.data(), receive.data()),
+  ASSERT_EQ(allReduce(mine.context, "b", {0}, FSDPRT_F32, count, FSDPRT_SUM, 0,
+                      0, receive.data(), receive.data()),
             FSDPRT_SUCCESS)
       << fsdprtMessage(mine.context);
   for (int64_t i = 0; i < count; ++i) {
@@ -207,11 +208,11 @@ TEST(MpiFailure, IsToldToEveryRank) {
   fsdprtStatus status;
   if (mine.rank == 1) {
     fsdprtAbort(mine.context, "no more");
-    status = fsdprtAllReduce(mine.context, "b", axesCode({1}), FSDPRT_F32, 1,
-                             FSDPRT_SUM, 0, 0, &value, &value);
+    status = allReduce(mine.context, "b", {1}, FSDPRT_F32, 1, FSDPRT_SUM, 0, 0,
+                       &value, &value);
   } else if (mine.rank == 0) {
-    status = fsdprtAllReduce(mine.context, "b", axesCode({1}), FSDPRT_F32, 1,
-                             FSDPRT_SUM, 0, 0, &value, &value);
+    status = allReduce(mine.context, "b", {1}, FSDPRT_F32, 1, FSDPRT_SUM, 0, 0,
+                       &value, &value);
   } else {
     while (fsdprtWorldStatus(mine.context, nullptr, 0) == FSDPRT_SUCCESS)
       std::this_thread::yield();

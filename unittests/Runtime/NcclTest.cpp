@@ -42,8 +42,8 @@ TEST(Nccl, CollectivesAndTheirMapping) {
     float mine[4] = {float(rank), 1, 2, 3};
     EXPECT_EQ(fsdprtCopyIn(context, all + 4 * rank, mine, 16), good);
     // In place, as packs are; all four ranks.
-    EXPECT_EQ(fsdprtAllGather(context, "gather", axesCode({0, 1}), FSDPRT_F32,
-                              4, all + 4 * rank, all),
+    EXPECT_EQ(allGather(context, "gather", {0, 1}, FSDPRT_F32, 4,
+                        all + 4 * rank, all),
               good)
         << fsdprtMessage(context);
     EXPECT_EQ(
@@ -51,30 +51,29 @@ TEST(Nccl, CollectivesAndTheirMapping) {
         (std::vector<float>{0, 1, 2, 3, 1, 1, 2, 3, 2, 1, 2, 3, 3, 1, 2, 3}));
     // Ranks 0, 1 and ranks 2, 3.
     float *row = upload(context, std::vector<float>(8));
-    EXPECT_EQ(fsdprtReduceScatter(context, "reduce", axesCode({1}), FSDPRT_F32,
-                                  8, FSDPRT_AVG, 0, 0, all, row),
+    EXPECT_EQ(reduceScatter(context, "reduce", {1}, FSDPRT_F32, 8, FSDPRT_AVG,
+                            0, 0, all, row),
               good)
         << fsdprtMessage(context);
     EXPECT_EQ(download(context, row, 8)[0], rank % 2 == 0 ? 0 : 2);
     // Ranks 0, 2 and ranks 1, 3, with the multiplier in bf16.
-    EXPECT_EQ(fsdprtAllReduce(context, "epilogue", axesCode({0}), FSDPRT_BF16,
-                              8, FSDPRT_PREMUL, 0.3, 0, row, row),
+    EXPECT_EQ(allReduce(context, "epilogue", {0}, FSDPRT_BF16, 8, FSDPRT_PREMUL,
+                        0.3, 0, row, row),
               good)
         << fsdprtMessage(context);
-    EXPECT_EQ(fsdprtAllReduce(context, "epilogue", axesCode({0}), FSDPRT_F32, 8,
-                              FSDPRT_SUM, 0, 0, all, row),
+    EXPECT_EQ(allReduce(context, "epilogue", {0}, FSDPRT_F32, 8, FSDPRT_SUM, 0,
+                        0, all, row),
               good);
-    EXPECT_EQ(fsdprtAllGather(context, "bytes", axesCode({1}), FSDPRT_BYTES, 16,
-                              row, all),
+    EXPECT_EQ(allGather(context, "bytes", {1}, FSDPRT_BYTES, 16, row, all),
               good);
     // A group of one: nothing is multiplied by 1/1.
-    EXPECT_EQ(fsdprtReduceScatter(context, "alone", 0, FSDPRT_F64, 2,
-                                  FSDPRT_AVG, 0, 0, all, row),
+    EXPECT_EQ(reduceScatter(context, "alone", {}, FSDPRT_F64, 2, FSDPRT_AVG, 0,
+                            0, all, row),
               good)
         << fsdprtMessage(context);
     // The multiplier is told to NCCL once.
-    EXPECT_EQ(fsdprtAllReduce(context, "epilogue", axesCode({0}), FSDPRT_BF16,
-                              8, FSDPRT_PREMUL, 0.3, 0, row, row),
+    EXPECT_EQ(allReduce(context, "epilogue", {0}, FSDPRT_BF16, 8, FSDPRT_PREMUL,
+                        0.3, 0, row, row),
               good);
     return fsdprtFree(context, row);
   });
@@ -102,9 +101,9 @@ TEST(Nccl, ReductionsOfEveryDtype) {
           *row = upload(context, std::vector<float>(16));
     for (fsdprtDtype dtype : {FSDPRT_F16, FSDPRT_BF16, FSDPRT_F32, FSDPRT_F64})
       for (fsdprtReduction reduction : {FSDPRT_SUM, FSDPRT_AVG, FSDPRT_PREMUL})
-        EXPECT_EQ(fsdprtReduceScatter(context, "b", 1, dtype, 8, reduction,
-                                      reduction == FSDPRT_PREMUL ? 0.3 : 0, 0,
-                                      rows, row),
+        EXPECT_EQ(reduceScatter(context, "b", {0}, dtype, 8, reduction,
+                                reduction == FSDPRT_PREMUL ? 0.3 : 0, 0, rows,
+                                row),
                   good)
             << fsdprtMessage(context);
     return good;
@@ -130,8 +129,8 @@ TEST(Nccl, OrderlyEndDestroysWhatWasMade) {
   world.expectStart();
   world.expectSuccess([](fsdprtContext *context, int64_t) {
     float *data = upload(context, {1, 2, 3, 4});
-    return fsdprtAllReduce(context, "b", axesCode({0}), FSDPRT_F32, 4,
-                           FSDPRT_PREMUL, 0.5, 0, data, data);
+    return allReduce(context, "b", {0}, FSDPRT_F32, 4, FSDPRT_PREMUL, 0.5, 0,
+                     data, data);
   });
   world.destroy();
   // The root and the group's communicator, on each rank.
@@ -147,9 +146,8 @@ TEST(Nccl, CollectivesAreGivenToTheStreamByTheCall) {
   world.expectSuccess([](fsdprtContext *context, int64_t) {
     float *data = upload(context, {1, 2, 3, 4});
     for (int repeat = 0; repeat < 100; ++repeat)
-      if (fsdprtStatus status =
-              fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 4, FSDPRT_PREMUL,
-                              0.5, 0, data, data))
+      if (fsdprtStatus status = allReduce(context, "b", {0}, FSDPRT_F32, 4,
+                                          FSDPRT_PREMUL, 0.5, 0, data, data))
         return status;
     return good;
   });
@@ -164,9 +162,8 @@ TEST(Nccl, GroupsAreMadeWhenNothingIsUnderWay) {
   world.expectSuccess([](fsdprtContext *context, int64_t) {
     float *data = upload(context, std::vector<float>(16));
     for (std::vector<int32_t> axes : {std::vector<int32_t>{0, 1}, {0}, {1}})
-      if (fsdprtStatus status =
-              fsdprtAllReduce(context, "b", axesCode(axes), FSDPRT_F32, 4,
-                              FSDPRT_SUM, 0, 0, data, data))
+      if (fsdprtStatus status = allReduce(context, "b", axes, FSDPRT_F32, 4,
+                                          FSDPRT_SUM, 0, 0, data, data))
         return status;
     return good;
   });
@@ -177,8 +174,8 @@ TEST(Nccl, ProfilerSeesBuckets) {
   world.expectStart();
   float *data = upload(world[0], {1, 2, 3, 4});
   for (const char *bucket : {"first", "second"})
-    EXPECT_EQ(fsdprtAllReduce(world[0], bucket, 1, FSDPRT_F32, 4, FSDPRT_SUM, 0,
-                              0, data, data),
+    EXPECT_EQ(allReduce(world[0], bucket, {0}, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
+                        data, data),
               good);
   EXPECT_EQ(fakes().ranges(), "+first\n-\n+second\n-\n");
 }
@@ -186,9 +183,8 @@ TEST(Nccl, ProfilerSeesBuckets) {
 TEST(Nccl, EmptyBucketIsNoCall) {
   FakeWorld world({2});
   world.expectStart();
-  EXPECT_EQ(
-      fsdprtAllGather(world[0], "none", 1, FSDPRT_BYTES, 0, nullptr, nullptr),
-      good);
+  EXPECT_EQ(allGather(world[0], "none", {0}, FSDPRT_BYTES, 0, nullptr, nullptr),
+            good);
   EXPECT_EQ(linesWith(world.record(0), "nccl"), "");
 }
 
@@ -199,12 +195,12 @@ TEST(Nccl, AccumulateIsRefusedByName) {
       world.run([](fsdprtContext *context, int64_t) {
         float *data = upload(context, {1, 2, 3, 4});
         // It means nothing for f32.
-        EXPECT_EQ(fsdprtAllReduce(context, "wide", 1, FSDPRT_F32, 4, FSDPRT_SUM,
-                                  0, 1, data, data),
+        EXPECT_EQ(allReduce(context, "wide", {0}, FSDPRT_F32, 4, FSDPRT_SUM, 0,
+                            1, data, data),
                   good)
             << fsdprtMessage(context);
-        return fsdprtAllReduce(context, "grads", 1, FSDPRT_BF16, 4, FSDPRT_SUM,
-                               0, 1, data, data);
+        return allReduce(context, "grads", {0}, FSDPRT_BF16, 4, FSDPRT_SUM, 0,
+                         1, data, data);
       });
   for (int64_t rank = 0; rank < 2; ++rank)
     if (statuses[rank] == FSDPRT_INVALID_ARGUMENT)
@@ -223,7 +219,7 @@ TEST(Nccl, SlicesOffTheSixteenBytesAreNoted) {
     world.expectSuccess([](fsdprtContext *context, int64_t) {
       float *send = upload(context, {1, 2, 3}),
             *all = upload(context, std::vector<float>(6));
-      return fsdprtAllGather(context, "odd", 1, FSDPRT_F32, 3, send, all);
+      return allGather(context, "odd", {0}, FSDPRT_F32, 3, send, all);
     });
   EXPECT_EQ(world.log(),
             (std::vector<std::string>{
@@ -237,8 +233,8 @@ TEST(Nccl, BuffersOffTheSixteenBytesAreNoted) {
   world.expectStart();
   float *data = upload(world[0], std::vector<float>(8));
   for (const char *bucket : {"odd", "odd", "other"})
-    EXPECT_EQ(fsdprtAllReduce(world[0], bucket, 1, FSDPRT_F32, 4, FSDPRT_SUM, 0,
-                              0, data + 1, data + 1),
+    EXPECT_EQ(allReduce(world[0], bucket, {0}, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
+                        data + 1, data + 1),
               good);
   const std::string why = "': all_reduce of 16 bytes per rank, slices are not "
                           "aligned to 16 bytes and move slowly";
@@ -249,6 +245,70 @@ TEST(Nccl, BuffersOffTheSixteenBytesAreNoted) {
             "ncclAllReduce 4 x f32 sum of 1 in place misaligned\n"
             "ncclAllReduce 4 x f32 sum of 1 in place misaligned\n"
             "ncclAllReduce 4 x f32 sum of 1 in place misaligned\n");
+}
+
+// Several collectives of one call are one group of NCCL's calls; what NCCL has
+// to make for one of them is made before the group begins.
+TEST(NcclCollectives, SeveralAreOneGroup) {
+  FakeWorld world({2});
+  world.expectStart();
+  world.expectSuccess([](fsdprtContext *context, int64_t rank) {
+    const Axes axes = {0};
+    const fsdprtCollective gather =
+        record(FSDPRT_ALL_GATHER, "g", axes, FSDPRT_F32, 4);
+    const fsdprtCollective reduce =
+        record(FSDPRT_ALL_REDUCE, "r", axes, FSDPRT_F32, 4, FSDPRT_PREMUL, 0.5);
+    void *data[3] = {};
+    for (void *&buffer : data)
+      if (fsdprtStatus status = fsdprtAlloc(context, 32, &buffer))
+        return status;
+    const fsdprtCollective *records[] = {&gather, &reduce};
+    const void *send[] = {data[0], data[2]};
+    void *receive[] = {data[1], data[2]};
+    if (fsdprtStatus status =
+            fsdprtRunCollectives(context, records, 2, send, receive))
+      return status;
+    for (void *buffer : data)
+      if (fsdprtStatus status = fsdprtFree(context, buffer))
+        return status;
+    return fsdprtRunCollectives(context, records, 0, send, receive);
+  });
+  EXPECT_EQ(linesWith(world.record(0), "nccl"),
+            "ncclAllGather 4 x f32 of 2 grouped\n"
+            "ncclAllReduce 4 x f32 premul 0.5 of 2 in place grouped\n");
+  EXPECT_EQ(fakes().calls("ncclGroupStart"), 2);
+  EXPECT_EQ(fakes().calls("ncclGroupEnd"), 2);
+}
+
+// Each call of NCCL that can fail in a group names the collective; the group is
+// ended whatever happens in it.
+TEST(NcclCollectives, FailureInAGroup) {
+  for (const char *function :
+       {"ncclGroupStart", "ncclAllGather", "ncclGroupEnd"}) {
+    FakeWorld world({1});
+    world.expectStart();
+    const Axes axes = {0};
+    const fsdprtCollective a =
+        record(FSDPRT_ALL_GATHER, "a", axes, FSDPRT_F32, 4);
+    const fsdprtCollective b =
+        record(FSDPRT_ALL_GATHER, "b", axes, FSDPRT_F32, 4);
+    void *data = nullptr;
+    ASSERT_EQ(fsdprtAlloc(world[0], 64, &data), good);
+    const fsdprtCollective *records[] = {&a, &b};
+    const void *send[] = {data, data};
+    void *receive[] = {data, data};
+    fakes().fail(function, 1, 5);
+    EXPECT_EQ(fsdprtRunCollectives(world[0], records, 2, send, receive),
+              FSDPRT_DEVICE_ERROR);
+    EXPECT_NE(world.message(0).find("call 1, all_gather of bucket 'a'"),
+              std::string::npos)
+        << world.message(0);
+    EXPECT_NE(world.message(0).find(function), std::string::npos)
+        << world.message(0);
+    EXPECT_EQ(fakes().calls("ncclGroupStart"),
+              fakes().calls("ncclGroupEnd") +
+                  (std::string(function) == "ncclGroupStart"));
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,8 +324,8 @@ fsdprtStatus largeStep(fsdprtContext *context, int64_t rank) {
   if (fsdprtStatus status = fsdprtAlloc(context, 2 * 4 * count, &all))
     return status;
   if (fsdprtStatus status =
-          fsdprtAllGather(context, "large", 1, FSDPRT_F32, count,
-                          static_cast<float *>(all) + rank * count, all))
+          allGather(context, "large", {0}, FSDPRT_F32, count,
+                    static_cast<float *>(all) + rank * count, all))
     return status;
   return fsdprtFree(context, all);
 }
@@ -353,15 +413,14 @@ TEST(NcclFailure, RankThatDoesNotComeIsNamed) {
             context,
             [](fsdprtContext *context, void *const *arguments, void *const *) {
               float *data = upload(context, {1, 2, 3, 4});
-              fsdprtStatus status =
-                  fsdprtAllReduce(context, "first", 1, FSDPRT_F32, 4,
-                                  FSDPRT_SUM, 0, 0, data, data);
+              fsdprtStatus status = allReduce(context, "first", {0}, FSDPRT_F32,
+                                              4, FSDPRT_SUM, 0, 0, data, data);
               if (arguments) // rank 2 has something else to do
                 while (!fsdprtWorldStatus(context, nullptr, 0))
                   std::this_thread::yield();
               if (status == good)
-                status = fsdprtAllReduce(context, "second", 1, FSDPRT_F32, 4,
-                                         FSDPRT_AVG, 0, 0, data, data);
+                status = allReduce(context, "second", {0}, FSDPRT_F32, 4,
+                                   FSDPRT_AVG, 0, 0, data, data);
               return status ? status : fsdprtFree(context, data);
             },
             rank == 2 ? reinterpret_cast<void *const *>(context) : nullptr,
@@ -392,8 +451,8 @@ TEST(NcclFailure, CountsThatDiffer) {
       world.run([](fsdprtContext *context, int64_t rank) {
         float *data = upload(context, {1, 2, 3, 4});
         if (fsdprtStatus status =
-                fsdprtAllReduce(context, "b", 1, FSDPRT_F32, rank == 0 ? 4 : 2,
-                                FSDPRT_SUM, 0, 0, data, data))
+                allReduce(context, "b", {0}, FSDPRT_F32, rank == 0 ? 4 : 2,
+                          FSDPRT_SUM, 0, 0, data, data))
           return status;
         while (!fsdprtWorldStatus(context, nullptr, 0))
           std::this_thread::yield();
@@ -412,25 +471,25 @@ TEST(NcclFailure, RemoteErrorReachesEveryRank) {
   FakeWorld world({3});
   world.expectStart();
   std::atomic<int> uploaded{0};
-  std::vector<fsdprtStatus> statuses = world.run([&](fsdprtContext *context,
-                                                     int64_t rank) {
-    float *data = upload(context, {1, 2, 3, 4});
-    ++uploaded;
-    if (rank == 1) {
-      while (uploaded < 3)
-        std::this_thread::yield();
-      fakes().setAsyncError(fsdprt::nccl::remoteError);
-      while (!fsdprtWorldStatus(context, nullptr, 0))
-        std::this_thread::yield();
-    }
-    return fsdprtRun(
-        context,
-        [](fsdprtContext *context, void *const *arguments, void *const *) {
-          return fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0,
-                                 0, arguments, const_cast<void **>(arguments));
-        },
-        reinterpret_cast<void *const *>(data), nullptr);
-  });
+  std::vector<fsdprtStatus> statuses =
+      world.run([&](fsdprtContext *context, int64_t rank) {
+        float *data = upload(context, {1, 2, 3, 4});
+        ++uploaded;
+        if (rank == 1) {
+          while (uploaded < 3)
+            std::this_thread::yield();
+          fakes().setAsyncError(fsdprt::nccl::remoteError);
+          while (!fsdprtWorldStatus(context, nullptr, 0))
+            std::this_thread::yield();
+        }
+        return fsdprtRun(
+            context,
+            [](fsdprtContext *context, void *const *arguments, void *const *) {
+              return allReduce(context, "b", {0}, FSDPRT_F32, 4, FSDPRT_SUM, 0,
+                               0, arguments, const_cast<void **>(arguments));
+            },
+            reinterpret_cast<void *const *>(data), nullptr);
+      });
   for (int64_t rank = 0; rank < 3; ++rank) {
     EXPECT_NE(statuses[rank], good) << rank;
     EXPECT_NE(world.message(rank).find(
@@ -446,8 +505,8 @@ TEST(NcclFailure, CallThatFails) {
   world.expectStart();
   fakes().fail("ncclAllReduce", 1, 3);
   float *data = upload(world[0], {1, 2, 3, 4});
-  EXPECT_EQ(fsdprtAllReduce(world[0], "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
-                            data, data),
+  EXPECT_EQ(allReduce(world[0], "b", {0}, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0, data,
+                      data),
             FSDPRT_DEVICE_ERROR);
   EXPECT_EQ(world.message(0),
             "call 1, all_reduce of bucket 'b', 4 x f32, sum: ncclAllReduce: "
@@ -524,8 +583,8 @@ TEST(NcclFailure, CallThatDoesNotReturn) {
   std::vector<fsdprtStatus> statuses =
       world.run([](fsdprtContext *context, int64_t) {
         float *data = upload(context, {1, 2, 3, 4});
-        return fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
-                               data, data);
+        return allReduce(context, "b", {0}, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
+                         data, data);
       });
   for (int64_t rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(statuses[rank], FSDPRT_TIMEOUT) << rank;
@@ -544,8 +603,8 @@ TEST(NcclFailure, EndThatDoesNotReturn) {
   world.expectStart();
   world.expectSuccess([](fsdprtContext *context, int64_t) {
     float *data = upload(context, {1, 2, 3, 4});
-    return fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
-                           data, data);
+    return allReduce(context, "b", {0}, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0, data,
+                     data);
   });
   fakes().hang("ncclCommFinalize");
   world.destroy();
@@ -562,8 +621,8 @@ TEST(NcclFailure, CommunicatorOfAGroupIsNotMade) {
     if (rank == 3)
       while (!fsdprtWorldStatus(context, nullptr, 0))
         std::this_thread::yield();
-    return fsdprtAllReduce(context, "b", axesCode({0}), FSDPRT_F32, 4,
-                           FSDPRT_SUM, 0, 0, data, data);
+    return allReduce(context, "b", {0}, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0, data,
+                     data);
   });
   EXPECT_NE(world.message(0).find("timeout: no end of the making of a "
                                   "communicator after 0.5 s"),
@@ -591,8 +650,8 @@ TEST(NcclGraph, GroupsAreMadeBeforeACapture) {
   world.expectStart();
   float *data = upload(world[0], {1, 2, 3, 4});
   fakes().setCapturing(true);
-  EXPECT_EQ(fsdprtAllReduce(world[0], "b", 1, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0,
-                            data, data),
+  EXPECT_EQ(allReduce(world[0], "b", {0}, FSDPRT_F32, 4, FSDPRT_SUM, 0, 0, data,
+                      data),
             FSDPRT_INVALID_ARGUMENT);
   EXPECT_EQ(world.message(0),
             "call 1, all_reduce of bucket 'b', 4 x f32, sum: its ranks have no "

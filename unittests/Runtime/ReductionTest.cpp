@@ -128,12 +128,12 @@ double reduce(fsdprtDtype dtype, const std::vector<double> &values,
       send.insert(send.end(), one.begin(), one.end());
     scattered[rank].resize(one.size());
     reduced[rank].resize(one.size());
-    if (fsdprtStatus status = fsdprtReduceScatter(
-            context, "b", 1, dtype, 1, reduction, multiplier, accumulate,
-            send.data(), scattered[rank].data()))
+    if (fsdprtStatus status =
+            reduceScatter(context, "b", {0}, dtype, 1, reduction, multiplier,
+                          accumulate, send.data(), scattered[rank].data()))
       return status;
-    return fsdprtAllReduce(context, "b", 1, dtype, 1, reduction, multiplier,
-                           accumulate, one.data(), reduced[rank].data());
+    return allReduce(context, "b", {0}, dtype, 1, reduction, multiplier,
+                     accumulate, one.data(), reduced[rank].data());
   });
   for (int64_t rank = 0; rank < ranks; ++rank) {
     EXPECT_EQ(scattered[rank], scattered[0]);
@@ -214,9 +214,8 @@ static void checkAllPatterns(fsdprtDtype dtype, fsdprtReduction reduction,
     for (int64_t i = 0; i < count; ++i)
       send[i] = send[count + i] = pattern(rank, i);
     results[rank].resize(count);
-    return fsdprtReduceScatter(context, "b", 1, dtype, count, reduction,
-                               multiplier, accumulate, send.data(),
-                               results[rank].data());
+    return reduceScatter(context, "b", {0}, dtype, count, reduction, multiplier,
+                         accumulate, send.data(), results[rank].data());
   });
   const bool scale = reduction != FSDPRT_SUM;
   const double factor =

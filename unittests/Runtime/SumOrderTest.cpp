@@ -75,9 +75,8 @@ TEST(SumOrder, RingEndsAtTheOwnerOfTheChunk) {
       all.push_back(sent(rank, c.ranks * c.count));
     world.expectSuccess([&](fsdprtContext *context, int64_t rank) {
       results[rank].resize(c.count);
-      return fsdprtReduceScatter(context, "b", 1, FSDPRT_F32, c.count,
-                                 FSDPRT_SUM, 0, 0, all[rank].data(),
-                                 results[rank].data());
+      return reduceScatter(context, "b", {0}, FSDPRT_F32, c.count, FSDPRT_SUM,
+                           0, 0, all[rank].data(), results[rank].data());
     });
     for (int64_t i = 0; i < c.ranks * c.count; ++i) {
       int64_t last = i / c.chunk, member = (last + c.ranks - 1) % c.ranks;
@@ -107,9 +106,8 @@ TEST(SumOrder, RingScalesTermsAndAccumulatesAlike) {
       // The row of member 0 alone is looked at.
       std::vector<uint16_t> row(8, rank == 0 ? large : one);
       uint16_t sum[2] = {};
-      fsdprtStatus status =
-          fsdprtReduceScatter(context, "b", 1, FSDPRT_BF16, 2, FSDPRT_AVG, 0,
-                              wide, row.data(), sum);
+      fsdprtStatus status = reduceScatter(context, "b", {0}, FSDPRT_BF16, 2,
+                                          FSDPRT_AVG, 0, wide, row.data(), sum);
       if (rank == 0) {
         EXPECT_EQ(sum[0], expected);
         EXPECT_EQ(sum[1], expected);
@@ -126,12 +124,12 @@ TEST(SumOrder, AllReduceKeepsTheOrderOfTheMembers) {
   for (auto [options, results] :
        {std::pair(fsdprtOptions{}, &byRank), std::pair(ring(), &byRing)}) {
     TestWorld world({3}, options);
-    world.expectSuccess([&, results = results](fsdprtContext *context,
-                                               int64_t rank) {
-      (*results)[rank].resize(1001);
-      return fsdprtAllReduce(context, "b", 1, FSDPRT_F32, 1001, FSDPRT_SUM, 0,
-                             0, all[rank].data(), (*results)[rank].data());
-    });
+    world.expectSuccess(
+        [&, results = results](fsdprtContext *context, int64_t rank) {
+          (*results)[rank].resize(1001);
+          return allReduce(context, "b", {0}, FSDPRT_F32, 1001, FSDPRT_SUM, 0,
+                           0, all[rank].data(), (*results)[rank].data());
+        });
   }
   EXPECT_EQ(byRank, byRing);
 }

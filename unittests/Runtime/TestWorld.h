@@ -9,6 +9,7 @@
 #ifndef FSDP_UNITTESTS_RUNTIME_TESTWORLD_H
 #define FSDP_UNITTESTS_RUNTIME_TESTWORLD_H
 
+#include "Records.h"
 #include "fsdp/Runtime/Runtime.h"
 
 #include "gtest/gtest.h"
@@ -94,14 +95,6 @@ public:
 private:
   std::vector<fsdprtContext *> contexts;
 };
-
-/// The code of a list of axes, as in RuntimeFunctions.def.
-inline int64_t axesCode(const std::vector<int32_t> &axes) {
-  int64_t code = 0;
-  for (size_t i = 0; i < axes.size(); ++i)
-    code |= static_cast<int64_t>(axes[i] + 1) << (4 * i);
-  return code;
-}
 
 } // namespace fsdprt::test
 

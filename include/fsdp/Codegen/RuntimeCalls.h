@@ -28,6 +28,17 @@ enum class RuntimeFunction {
 #include "fsdp/Runtime/RuntimeFunctions.def"
 };
 
+/// An fsdprtCollective as it becomes a constant; see there.
+struct CollectiveRecord {
+  BucketOp bucket; ///< its wire is the dtype
+  int32_t kind = 0;
+  SmallVector<int64_t> axes; ///< of the grid, each below 2^31
+  int64_t count = 0;         ///< elements of one member's row
+  int32_t reduction = 0;
+  double multiplier = 0;
+  bool accumulate = false;
+};
+
 /// Builds calls of the runtime in one module, and declares what is called.
 class RuntimeCalls {
 public:
@@ -41,6 +52,10 @@ public:
   /// A pointer to the zero-terminated name of `named`, a bucket or a kernel.
   Value name(ImplicitLocOpBuilder &builder, Operation *named);
 
+  /// A pointer to the constant that holds `record`; equal ones are one.
+  Value collective(ImplicitLocOpBuilder &builder,
+                   const CollectiveRecord &record);
+
   /// The address and the size in bytes of the image that holds the module's
   /// kernels; fsdp-embed-kernels defines both.
   std::pair<Value, Value> kernelImage(ImplicitLocOpBuilder &builder);
@@ -49,10 +64,15 @@ public:
   Value kernelDriver(ImplicitLocOpBuilder &builder);
 
 private:
+  StringAttr nameSymbol(ImplicitLocOpBuilder &builder, Operation *named);
+  StringAttr axesSymbol(ImplicitLocOpBuilder &builder, ArrayRef<int64_t> axes);
+
   ModuleOp module;
   SymbolTable symbols;
   DenseMap<int, func::FuncOp> declarations;
   DenseMap<Operation *, StringAttr> names;
+  DenseMap<Attribute, StringAttr> axesLists; ///< by the list
+  DenseMap<Attribute, StringAttr> records;   ///< by all that is in one
 };
 
 /// Symbols of the image that holds the kernels: its bytes, their number, and
@@ -80,9 +100,6 @@ Value createAddressArray(ImplicitLocOpBuilder &builder,
 int32_t getRuntimeDtype(BucketOp bucket);
 /// The fsdprtReduction of a collective's keyword.
 int32_t getRuntimeReduction(ReduceOp reduction);
-/// A group of ranks as the runtime's nibble code; no value where an axis has no
-/// nibble.
-std::optional<int64_t> getRuntimeAxes(ArrayRef<int64_t> axes);
 
 } // namespace mlir::fsdp
 

@@ -42,7 +42,7 @@
 /* Changes whenever a function, a type or a number in this header or in
  * RuntimeFunctions.def changes its meaning. An artefact carries the version
  * that it was compiled for; a launcher compares it with fsdprtAbiVersion(). */
-#define FSDPRT_ABI_VERSION 2
+#define FSDPRT_ABI_VERSION 3
 
 #if defined(__GNUC__)
 #define FSDPRT_EXPORT __attribute__((visibility("default")))
@@ -88,6 +88,36 @@ enum fsdprtDtype {
  * in the order of the members (or in another one, see sumOrder in
  * fsdprtOptions), and each step rounds once. */
 enum fsdprtReduction { FSDPRT_SUM = 0, FSDPRT_AVG = 1, FSDPRT_PREMUL = 2 };
+
+/* What a collective does with the members' buffers; a row has `count` elements.
+ *
+ *   all_gather      row r of the result is the row that member r sends
+ *   reduce_scatter  the result is this member's row of the sum of what is sent
+ *   all_reduce      the result is the sum, the same bits on each member
+ */
+enum fsdprtCollectiveKind {
+  FSDPRT_ALL_GATHER = 0,
+  FSDPRT_REDUCE_SCATTER = 1,
+  FSDPRT_ALL_REDUCE = 2
+};
+
+/* One collective, all but its buffers: a constant of the artefact. The runtime
+ * checks a record when it first sees it, and plans, traces, reports and the
+ * comparison between ranks all speak of this record. It must not change as long
+ * as the context lives. */
+typedef struct fsdprtCollective {
+  uint32_t size;      /* sizeof(fsdprtCollective) for whoever wrote it */
+  int32_t kind;       /* fsdprtCollectiveKind */
+  int32_t dtype;      /* fsdprtDtype of the wire */
+  int32_t reduction;  /* fsdprtReduction; 0 for an all_gather */
+  int32_t accumulate; /* not 0: 16-bit dtypes are summed in f32, rounded once */
+  int32_t axisCount;  /* entries of `axes` */
+  int64_t count;      /* elements of one member's row */
+  double multiplier;  /* read for FSDPRT_PREMUL only */
+  const char *bucket; /* the bucket's symbol name, for messages */
+  const int32_t *axes; /* the group: axes of the grid, in the order in which its
+                        * members are numbered, row major; none: this rank */
+} fsdprtCollective;
 
 /* What compiled code calls. */
 #define FSDPRT_CALL(name, parameters)                                          \

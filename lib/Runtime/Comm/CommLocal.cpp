@@ -39,6 +39,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <unordered_map>
 
 using namespace fsdprt;
 
@@ -219,13 +220,13 @@ void copy(void *to, const void *from, int64_t bytes) {
 /// Reduces a part of row `index` of every member's send buffer to `result`.
 void reducePart(const Group &group, const Call &call, int64_t index,
                 const OrderedPart &part, void *result) {
-  const int64_t element = sizeOf(call.dtype);
+  const int64_t element = sizeOf(call->dtype);
   std::vector<const void *> rows;
   for (int64_t member : part.members)
     rows.push_back(row(group.arrivals[member].send,
-                       index * call.count + part.begin, element));
+                       index * call->count + part.begin, element));
   const int64_t members = rows.size();
-  reduceRows(reductionOf(call, members), rows.data(), members,
+  reduceRows(reductionOf(*call.collective, members), rows.data(), members,
              part.end - part.begin, result);
 }
 
@@ -234,7 +235,7 @@ void reducePart(const Group &group, const Call &call, int64_t index,
 /// i alone writes its own buffer.
 struct Slices {
   Slices(const Group &group, const Call &call)
-      : count(call.count),
+      : count(call->count),
         each((count + group.members.size() - 1) / group.members.size()) {}
   int64_t begin(int64_t i) const { return std::min(i * each, count); }
 
@@ -245,8 +246,13 @@ struct Slices {
 Status work(SumOrder order, const Group &group, int64_t index, const Call &call,
             void *receive) {
   const int64_t members = group.members.size();
-  const int64_t rowBytes = call.count * sizeOf(call.dtype);
-  switch (call.kind) {
+  const int64_t rowBytes = call->count * sizeOf(call->dtype);
+  if (members == 1 && call->kind != CollectiveKind::AllGather) {
+    const void *rows[] = {group.arrivals[0].send};
+    reduceRows(reductionOf(*call.collective, 1), rows, 1, call->count, receive);
+    return {};
+  }
+  switch (call->kind) {
   case CollectiveKind::AllGather:
     // Start with one's own row, so that the members do not all read the same
     // one at the same time.
@@ -256,17 +262,18 @@ Status work(SumOrder order, const Group &group, int64_t index, const Call &call,
     }
     break;
   case CollectiveKind::ReduceScatter:
-    for (const OrderedPart &part : partsOfRow(order, call, index, members))
+    for (const OrderedPart &part :
+         partsOfRow(order, *call.collective, index, members))
       reducePart(group, call, index, part,
-                 row(receive, part.begin, sizeOf(call.dtype)));
+                 row(receive, part.begin, sizeOf(call->dtype)));
     break;
   case CollectiveKind::AllReduce: {
     const Slices slices(group, call);
-    OrderedPart own = inRankOrder(call.count, members).front();
+    OrderedPart own = inRankOrder(call->count, members).front();
     own.begin = slices.begin(index);
     own.end = slices.begin(index + 1);
     reducePart(group, call, 0, own,
-               row(receive, own.begin, sizeOf(call.dtype)));
+               row(receive, own.begin, sizeOf(call->dtype)));
     break;
   }
   }
@@ -278,7 +285,7 @@ void collectSlices(const Group &group, int64_t index, const Call &call,
                    void *receive) {
   const Slices slices(group, call);
   const int64_t members = group.members.size();
-  const int64_t element = sizeOf(call.dtype);
+  const int64_t element = sizeOf(call->dtype);
   for (int64_t i = 1; i < members; ++i) {
     int64_t from = (index + i) % members;
     copy(row(receive, slices.begin(from), element),
@@ -300,9 +307,29 @@ public:
   void abort(const Status &status) override { world->abort(status); }
 
 private:
+  struct Meeting {
+    Group *group;
+    int64_t index; ///< of this rank in it
+  };
+  const Meeting &meetingOf(const Call &call);
+
   const std::shared_ptr<World> world;
   const int64_t rank;
+  /// Where this rank meets for a record, so that one that comes again is found
+  /// without a list of members.
+  std::unordered_map<std::shared_ptr<const Collective>, Meeting> meetings;
 };
+
+const CommLocal::Meeting &CommLocal::meetingOf(const Call &call) {
+  auto known = meetings.find(call.collective);
+  if (known != meetings.end())
+    return known->second;
+  Group &group = world->groupOf(call->axes, rank);
+  const int64_t index =
+      std::find(group.members.begin(), group.members.end(), rank) -
+      group.members.begin();
+  return meetings.insert({call.collective, {&group, index}}).first->second;
+}
 
 Status compareArrivedHashes(const Group &group) {
   std::vector<std::string> hashes;
@@ -312,6 +339,8 @@ Status compareArrivedHashes(const Group &group) {
 }
 
 Status compareArrivedCalls(const Group &group) {
+  if (group.members.size() == 1)
+    return {};
   std::vector<Call> calls;
   for (const Arrival &arrival : group.arrivals)
     calls.push_back(arrival.call);
@@ -333,25 +362,24 @@ Status CommLocal::collective(const Call &call, const void *send,
                              void *receive) {
   world->setActivity(rank, {Activity::InCollective, call});
   // Nothing to move: nobody has to wait, and all ranks have the same layout.
-  if (call.count == 0) {
+  if (call->count == 0) {
     world->setState(rank, Activity::Outside);
     return {};
   }
 
-  Group &group = world->groupOf(call.axes, rank);
+  const auto [meeting, index] = meetingOf(call);
+  Group &group = *meeting;
   if (Status status = world->arrive(group, rank, {call, {}, send, receive},
                                     compareArrivedCalls);
       status.failed())
     return status;
 
   // Whoever cannot do its work is still waited for by the others.
-  const int64_t index =
-      std::find(group.members.begin(), group.members.end(), rank) -
-      group.members.begin();
-  Status status =
-      guarded([&] { return work(world->order, group, index, call, receive); });
+  Status status = guarded([&, index = index] {
+    return work(world->order, group, index, call, receive);
+  });
   status = world->barrier(group, std::move(status));
-  if (!status.failed() && call.kind == CollectiveKind::AllReduce) {
+  if (!status.failed() && call->kind == CollectiveKind::AllReduce) {
     collectSlices(group, index, call, receive);
     status = world->barrier(group, {});
   }

@@ -58,26 +58,26 @@ struct WireCall {
 WireCall encode(const Call &call) {
   WireCall wire = {};
   wire.number = call.number;
-  wire.count = call.count;
-  wire.multiplier = call.multiplier;
-  wire.kind = static_cast<int32_t>(call.kind);
-  wire.dtype = call.dtype;
-  wire.reduction = call.reduction;
-  wire.accumulate = call.accumulate;
+  wire.count = call->count;
+  wire.multiplier = call->multiplier;
+  wire.kind = static_cast<int32_t>(call->kind);
+  wire.dtype = call->dtype;
+  wire.reduction = call->reduction;
+  wire.accumulate = call->accumulate;
   wire.nameHash = 14695981039346656037u;
-  for (unsigned char c : call.bucket)
+  for (unsigned char c : call->bucket)
     wire.nameHash = (wire.nameHash ^ c) * 1099511628211u;
   std::fill(std::begin(wire.axes), std::end(wire.axes), -1);
-  std::copy(call.axes.begin(), call.axes.end(), wire.axes);
-  std::copy_n(call.bucket.data(),
-              std::min(call.bucket.size(), sizeof(wire.name) - 1), wire.name);
+  std::copy(call->axes.begin(), call->axes.end(), wire.axes);
+  std::copy_n(call->bucket.data(),
+              std::min(call->bucket.size(), sizeof(wire.name) - 1), wire.name);
   return wire;
 }
 
 /// Names that differ beyond their heads are told apart by their hashes.
 Call decode(const WireCall &wire, uint64_t firstHash) {
-  Call call;
-  call.number = wire.number;
+  auto record = std::make_shared<Collective>();
+  Collective &call = *record;
   call.kind = static_cast<CollectiveKind>(wire.kind);
   call.bucket = wire.name;
   if (call.bucket.size() == sizeof(wire.name) - 1)
@@ -91,7 +91,7 @@ Call decode(const WireCall &wire, uint64_t firstHash) {
   call.reduction = static_cast<fsdprtReduction>(wire.reduction);
   call.multiplier = wire.multiplier;
   call.accumulate = wire.accumulate != 0;
-  return call;
+  return {wire.number, std::move(record)};
 }
 
 class MpiChannel final : public Channel {
@@ -245,7 +245,7 @@ Status CommMpi::reduce(const Call &call, const Group &group,
                        int64_t pitch, const std::vector<int64_t> &counts,
                        char *result) {
   const int64_t members = group.members.size();
-  const int64_t element = sizeOf(call.dtype);
+  const int64_t element = sizeOf(call->dtype);
   const int64_t part = std::max<int64_t>(
       (int64_t(64) << 20) / (members * element), 4096 / element);
   const int64_t mine = counts[group.index];
@@ -281,8 +281,8 @@ Status CommMpi::reduce(const Call &call, const Group &group,
       for (int64_t member : piece.members)
         terms.push_back(static_cast<const char *>(sources[member]) +
                         (from - begin) * element);
-      reduceRows(reductionOf(call, members), terms.data(), members, to - from,
-                 result + from * element);
+      reduceRows(reductionOf(*call.collective, members), terms.data(), members,
+                 to - from, result + from * element);
     }
   }
   return {};
@@ -291,26 +291,26 @@ Status CommMpi::reduce(const Call &call, const Group &group,
 Status CommMpi::run(const Call &call, const Group &group, const void *send,
                     void *receive) {
   const int64_t members = group.members.size();
-  const int64_t element = sizeOf(call.dtype);
-  const int64_t rowBytes = call.count * element;
+  const int64_t element = sizeOf(call->dtype);
+  const int64_t rowBytes = call->count * element;
   const char *from = static_cast<const char *>(send);
   char *to = static_cast<char *>(receive);
-  switch (call.kind) {
+  switch (call->kind) {
   case CollectiveKind::AllGather:
     return gather(group, send, rowBytes, to);
   case CollectiveKind::ReduceScatter:
-    return reduce(call, group, partsOfRow(order, call, group.index, members),
-                  from, rowBytes, std::vector<int64_t>(members, call.count),
-                  to);
+    return reduce(
+        call, group, partsOfRow(order, *call.collective, group.index, members),
+        from, rowBytes, std::vector<int64_t>(members, call->count), to);
   case CollectiveKind::AllReduce:
     break;
   }
-  const int64_t slice = (call.count + members - 1) / members;
+  const int64_t slice = (call->count + members - 1) / members;
   std::vector<int64_t> counts;
   for (int64_t i = 0; i < members; ++i)
-    counts.push_back(std::clamp<int64_t>(call.count - i * slice, 0, slice));
+    counts.push_back(std::clamp<int64_t>(call->count - i * slice, 0, slice));
   auto at = [&](int64_t i) {
-    return to + std::min(i * slice, call.count) * element;
+    return to + std::min(i * slice, call->count) * element;
   };
   if (Status status = reduce(call, group, inRankOrder(slice, members), from,
                              slice * element, counts, at(group.index));
@@ -355,8 +355,8 @@ Status CommMpi::collective(const Call &call, const void *send, void *receive) {
   if (Status status = theWatch.status(); status.failed())
     return status;
   // As in CommLocal: nothing to move, nobody has to wait.
-  if (call.count != 0) {
-    Group group = {grid.group(call.axes, mpi->rank), 0};
+  if (call->count != 0) {
+    Group group = {grid.group(call->axes, mpi->rank), 0};
     group.index =
         std::find(group.members.begin(), group.members.end(), mpi->rank) -
         group.members.begin();

@@ -49,6 +49,8 @@ public:
 
   Status start(const std::string &planHash) override;
   Status collective(const Call &call, const void *send, void *receive) override;
+  Status collectives(const Call *calls, int32_t count, const void *const *send,
+                     void *const *receive) override;
   void enterRun() override { setHostState(Activity::Outside); }
   void leaveRun() override { setHostState(Activity::Left); }
   Status worldStatus() override { return theWatch.status(); }
@@ -71,6 +73,13 @@ private:
   private:
     CommNccl &comm;
   };
+  /// A collective that is about to start.
+  struct Start {
+    const Call &call;
+    Group *group;
+    const void *send;
+    void *receive;
+  };
   struct UnderWay {
     Call call;
     cuda::Event event;
@@ -88,6 +97,7 @@ private:
                 const void *receive);
   void registerBuffers(const Call &call, Group &group, const void *send,
                        void *receive);
+  Status launch(const std::vector<Start> &starts);
   Status follow(const Call &call);
   void adviseOnce(const std::string &what, const std::string &bucket,
                   const std::string &why);
@@ -313,17 +323,17 @@ void CommNccl::adviseOnce(const std::string &what, const std::string &bucket,
 /// of that; else byte by byte.
 void CommNccl::adviseOn(const Call &call, const Group &group, const void *send,
                         const void *receive) {
-  const int64_t row = call.count * sizeOf(call.dtype);
+  const int64_t row = call->count * sizeOf(call->dtype);
   auto misaligned = [](const void *data) {
     return reinterpret_cast<uintptr_t>(data) % 16 != 0;
   };
-  bool pitch = call.kind != CollectiveKind::AllReduce &&
+  bool pitch = call->kind != CollectiveKind::AllReduce &&
                group.members.size() > 1 && row % 16 != 0;
   // The layout is the same on all ranks, and one of them is enough to say so.
   if ((pitch && theWatch.rank() == 0) || misaligned(send) ||
       misaligned(receive))
-    adviseOnce("alignment", call.bucket,
-               std::string(nameOf(call.kind)) + " of " + std::to_string(row) +
+    adviseOnce("alignment", call->bucket,
+               std::string(nameOf(call->kind)) + " of " + std::to_string(row) +
                    " bytes per rank, slices are not aligned to 16 bytes and "
                    "move slowly");
 }
@@ -334,7 +344,7 @@ void CommNccl::registerBuffers(const Call &call, Group &group, const void *send,
     int64_t bytes = 0;
     void *block = device.blockOf(data, bytes);
     if (registers && block && !group.nccl->registerBlock(block, bytes))
-      adviseOnce("registration", call.bucket,
+      adviseOnce("registration", call->bucket,
                  "NCCL does not register its buffers, they will be copied");
   }
 }
@@ -370,36 +380,88 @@ Status CommNccl::follow(const Call &call) {
 }
 
 Status CommNccl::collective(const Call &call, const void *send, void *receive) {
+  return collectives(&call, 1, &send, &receive);
+}
+
+Status CommNccl::collectives(const Call *calls, int32_t count,
+                             const void *const *send, void *const *receive) {
   if (Status status = theWatch.status(); status.failed())
     return status;
-  if (call.accumulate && sizeOf(call.dtype) == 2)
-    return {FSDPRT_INVALID_ARGUMENT,
-            describe(call) +
-                ": nccl adds in the dtype of the wire, expected a program "
-                "without accumulate f32"};
-  if (call.count == 0)
+  std::vector<Start> starts;
+  for (int32_t i = 0; i < count; ++i) {
+    const Call &call = calls[i];
+    if (call->accumulate && sizeOf(call->dtype) == 2)
+      return {FSDPRT_INVALID_ARGUMENT,
+              describe(call) +
+                  ": nccl adds in the dtype of the wire, expected a program "
+                  "without accumulate f32"};
+    if (call->count != 0)
+      starts.push_back({call, nullptr, send[i], receive[i]});
+  }
+  if (starts.empty())
     return {};
-  NvtxRange range(call.bucket.c_str());
+  NvtxRange range(starts.front().call->bucket.c_str());
   DeviceCuda::Scope scope(device);
   std::lock_guard<std::mutex> lock(ncclMutex);
   // The watchdog may have aborted the groups meanwhile.
   if (Status status = theWatch.status(); status.failed())
     return status;
-  Group *group = nullptr;
-  if (Status status = findGroup(call.axes, group); status.failed())
-    return status.code == FSDPRT_INVALID_ARGUMENT
-               ? Status{status.code, describe(call) + ": " + status.message}
-               : status;
-  adviseOn(call, *group, send, receive);
+  for (Start &start : starts) {
+    if (Status status = findGroup(start.call->axes, start.group);
+        status.failed())
+      return status.code == FSDPRT_INVALID_ARGUMENT
+                 ? Status{status.code,
+                          describe(start.call) + ": " + status.message}
+                 : status;
+    adviseOn(start.call, *start.group, start.send, start.receive);
+  }
   Waiting waiting(*this, "of a collective's start");
-  registerBuffers(call, *group, send, receive);
-  if (Status status = group->nccl->start(call, group->members.size(), send,
-                                         receive, device.getStream());
-      status.failed())
+  for (const Start &start : starts)
+    registerBuffers(start.call, *start.group, start.send, start.receive);
+  if (Status status = launch(starts); status.failed())
+    return status;
+  for (const Start &start : starts)
+    if (Status status = follow(start.call); status.failed())
+      return status;
+  return {};
+}
+
+/// Hands the collectives to NCCL, several as one group of calls.
+Status CommNccl::launch(const std::vector<Start> &starts) {
+  auto named = [](const Start &start, Status status) {
     return status.code == FSDPRT_DEVICE_ERROR
-               ? Status{status.code, describe(call) + ": " + status.message}
+               ? Status{status.code,
+                        describe(start.call) + ": " + status.message}
                : status;
-  return follow(call);
+  };
+  auto begin = [&](const Start &start, bool isGrouped) {
+    return named(start, start.group->nccl->start(
+                            start.call, start.group->members.size(), start.send,
+                            start.receive, device.getStream(), isGrouped));
+  };
+  if (starts.size() == 1)
+    return begin(starts.front(), /*isGrouped=*/false);
+  for (const Start &start : starts)
+    if (Status status =
+            start.group->nccl->prepare(start.call, start.group->members.size());
+        status.failed())
+      return named(start, status);
+  nccl::Result result = api.ncclGroupStart();
+  const Start &first = starts.front();
+  Status failure =
+      named(first, first.group->nccl->settleGroup("ncclGroupStart", result));
+  if (failure.failed())
+    return failure;
+  for (const Start &start : starts)
+    if (failure = begin(start, /*isGrouped=*/true); failure.failed())
+      break;
+  // A group that was begun has to end, whatever is in it.
+  result = api.ncclGroupEnd();
+  for (const Start &start : starts)
+    if (!failure.failed())
+      failure =
+          named(start, start.group->nccl->settleGroup("ncclGroupEnd", result));
+  return failure;
 }
 
 //===----------------------------------------------------------------------===//

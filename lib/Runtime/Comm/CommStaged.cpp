@@ -38,10 +38,10 @@ private:
 
 Status CommStaged::collective(const Call &call, const void *send,
                               void *receive) {
-  const int64_t row = call.count * sizeOf(call.dtype);
-  const int64_t rows = row * grid.group(call.axes, rank).size();
-  const int64_t sent = call.kind == CollectiveKind::ReduceScatter ? rows : row;
-  const int64_t received = call.kind == CollectiveKind::AllGather ? rows : row;
+  const int64_t row = call->count * sizeOf(call->dtype);
+  const int64_t rows = row * grid.group(call->axes, rank).size();
+  const int64_t sent = call->kind == CollectiveKind::ReduceScatter ? rows : row;
+  const int64_t received = call->kind == CollectiveKind::AllGather ? rows : row;
   hostSend.resize(sent);
   hostReceive.resize(received);
   if (row != 0)

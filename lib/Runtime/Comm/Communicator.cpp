@@ -13,16 +13,26 @@
 
 using namespace fsdprt;
 
-Reduction fsdprt::reductionOf(const Call &call, int64_t members) {
-  Reduction reduction = {call.dtype, false, 1, call.accumulate};
-  if (call.reduction == FSDPRT_PREMUL) {
+Reduction fsdprt::reductionOf(const Collective &collective, int64_t members) {
+  Reduction reduction = {collective.dtype, false, 1, collective.accumulate};
+  if (collective.reduction == FSDPRT_PREMUL) {
     reduction.multiply = true;
-    reduction.multiplier = roundTo(call.dtype, call.multiplier);
-  } else if (call.reduction == FSDPRT_AVG && members > 1) {
+    reduction.multiplier = roundTo(collective.dtype, collective.multiplier);
+  } else if (collective.reduction == FSDPRT_AVG && members > 1) {
     reduction.multiply = true;
-    reduction.multiplier = roundTo(call.dtype, 1.0 / double(members));
+    reduction.multiplier = roundTo(collective.dtype, 1.0 / double(members));
   }
   return reduction;
+}
+
+Status Communicator::collectives(const Call *calls, int32_t count,
+                                 const void *const *send,
+                                 void *const *receive) {
+  for (int32_t i = 0; i < count; ++i)
+    if (Status status = collective(calls[i], send[i], receive[i]);
+        status.failed())
+      return status;
+  return {};
 }
 
 bool fsdprt::parseSumOrder(const std::string &name, SumOrder &order) {
@@ -48,17 +58,19 @@ static int64_t ringChunk(int64_t count, int64_t members, int64_t element) {
   return (count + segments - 1) / segments * segments;
 }
 
-std::vector<OrderedPart> fsdprt::partsOfRow(SumOrder order, const Call &call,
+std::vector<OrderedPart> fsdprt::partsOfRow(SumOrder order,
+                                            const Collective &collective,
                                             int64_t owner, int64_t members) {
   if (order == SumOrder::Rank)
-    return inRankOrder(call.count, members);
-  const int64_t chunk = ringChunk(call.count, members, sizeOf(call.dtype));
-  const int64_t first = owner * call.count; // of the row, in the buffer
+    return inRankOrder(collective.count, members);
+  const int64_t chunk =
+      ringChunk(collective.count, members, sizeOf(collective.dtype));
+  const int64_t first = owner * collective.count; // of the row, in the buffer
   std::vector<OrderedPart> parts;
-  for (int64_t begin = 0, end; begin < call.count; begin = end) {
+  for (int64_t begin = 0, end; begin < collective.count; begin = end) {
     // Chunk c starts at the member before c and goes down, around, to c.
     const int64_t last = (first + begin) / chunk;
-    end = std::min(call.count, (last + 1) * chunk - first);
+    end = std::min(collective.count, (last + 1) * chunk - first);
     parts.push_back({begin, end, {}});
     for (int64_t i = 0; i < members; ++i)
       parts.back().members.push_back((last + members - 1 - i) % members);

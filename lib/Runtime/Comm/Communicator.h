@@ -29,7 +29,7 @@ using mlir::fsdp::Grid;
 class Watch;
 
 /// The arithmetic that a call asks for in a group of `members`.
-Reduction reductionOf(const Call &call, int64_t members);
+Reduction reductionOf(const Collective &collective, int64_t members);
 
 /// In which order a reduce_scatter adds. An all_reduce adds in the order of the
 /// members whatever this says.
@@ -53,8 +53,9 @@ struct OrderedPart {
 std::vector<OrderedPart> inRankOrder(int64_t count, int64_t members);
 
 /// The parts of the row of member `owner` in a reduce_scatter.
-std::vector<OrderedPart> partsOfRow(SumOrder order, const Call &call,
-                                    int64_t owner, int64_t members);
+std::vector<OrderedPart> partsOfRow(SumOrder order,
+                                    const Collective &collective, int64_t owner,
+                                    int64_t members);
 
 class Communicator {
 public:
@@ -66,6 +67,9 @@ public:
   /// The meaning of `send` and `receive` is in RuntimeFunctions.def.
   virtual Status collective(const Call &call, const void *send,
                             void *receive) = 0;
+  /// `count` of them in order, as one call where there is such a thing.
+  virtual Status collectives(const Call *calls, int32_t count,
+                             const void *const *send, void *const *receive);
 
   /// For reports: this rank enters or leaves an entry.
   virtual void enterRun() = 0;

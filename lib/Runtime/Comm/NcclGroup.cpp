@@ -89,7 +89,8 @@ static nccl::DataType dataTypeOf(fsdprtDtype dtype) {
 
 /// avg is NCCL's own: a multiplication by 1/size in the wire type before the
 /// sum, as the rules have it. In a group of one nothing is multiplied.
-Status NcclGroup::findOp(const Call &call, int64_t members, nccl::RedOp &op) {
+Status NcclGroup::findOp(const Collective &call, int64_t members,
+                         nccl::RedOp &op) {
   if (call.reduction != FSDPRT_PREMUL) {
     op = call.reduction == FSDPRT_AVG && members > 1 ? nccl::avg : nccl::sum;
     return {};
@@ -113,29 +114,48 @@ Status NcclGroup::findOp(const Call &call, int64_t members, nccl::RedOp &op) {
   return {};
 }
 
+Status NcclGroup::prepare(const Call &call, int64_t members) {
+  nccl::RedOp op = nccl::sum;
+  return call->kind == CollectiveKind::AllGather
+             ? Status()
+             : findOp(*call.collective, members, op);
+}
+
 Status NcclGroup::start(const Call &call, int64_t members, const void *send,
-                        void *receive, cuda::Stream stream) {
+                        void *receive, cuda::Stream stream, bool isGrouped) {
   if (Status status = check(); status.failed())
     return status;
-  const nccl::DataType dtype = dataTypeOf(call.dtype);
-  const size_t count = call.count;
+  const nccl::DataType dtype = dataTypeOf(call->dtype);
+  const size_t count = call->count;
   nccl::RedOp op = nccl::sum;
-  if (call.kind != CollectiveKind::AllGather)
-    if (Status status = findOp(call, members, op); status.failed())
+  if (call->kind != CollectiveKind::AllGather)
+    if (Status status = findOp(*call.collective, members, op); status.failed())
       return status;
-  switch (call.kind) {
+  const char *function = nullptr;
+  nccl::Result result = nccl::success;
+  switch (call->kind) {
   case CollectiveKind::AllGather:
-    return settle("ncclAllGather",
-                  api.ncclAllGather(send, receive, count, dtype, comm, stream));
+    function = "ncclAllGather";
+    result = api.ncclAllGather(send, receive, count, dtype, comm, stream);
+    break;
   case CollectiveKind::ReduceScatter:
-    return settle(
-        "ncclReduceScatter",
-        api.ncclReduceScatter(send, receive, count, dtype, op, comm, stream));
+    function = "ncclReduceScatter";
+    result =
+        api.ncclReduceScatter(send, receive, count, dtype, op, comm, stream);
+    break;
   case CollectiveKind::AllReduce:
+    function = "ncclAllReduce";
+    result = api.ncclAllReduce(send, receive, count, dtype, op, comm, stream);
     break;
   }
-  return settle("ncclAllReduce", api.ncclAllReduce(send, receive, count, dtype,
-                                                   op, comm, stream));
+  // Inside of a group nothing happens before its end.
+  if (isGrouped && result == nccl::inProgress)
+    return {};
+  return settle(function, result);
+}
+
+Status NcclGroup::settleGroup(const char *function, nccl::Result result) {
+  return settle(function, result);
 }
 
 //===----------------------------------------------------------------------===//

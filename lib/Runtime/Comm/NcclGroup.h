@@ -52,9 +52,17 @@ public:
   /// the same colour make a group, in the order of their keys.
   Status split(NcclGroup &parent, int64_t colour, int64_t key);
 
-  /// Gives the collective to the stream. The buffers are on the device.
+  /// Makes what NCCL has to have made before a group of calls begins.
+  Status prepare(const Call &call, int64_t members);
+
+  /// Gives the collective to the stream, or to the group of calls that is open.
+  /// The buffers are on the device.
   Status start(const Call &call, int64_t members, const void *send,
-               void *receive, cuda::Stream stream);
+               void *receive, cuda::Stream stream, bool isGrouped);
+
+  /// For each communicator of a group of calls that `function`, which returned
+  /// `result`, began or ended.
+  Status settleGroup(const char *function, nccl::Result result);
 
   /// Tells NCCL about a block of memory, once; false if it takes none.
   bool registerBlock(void *data, int64_t bytes);
@@ -73,7 +81,7 @@ public:
 private:
   Status settle(const std::string &call, nccl::Result result);
   Status failure(const std::string &call, nccl::Result result);
-  Status findOp(const Call &call, int64_t members, nccl::RedOp &op);
+  Status findOp(const Collective &call, int64_t members, nccl::RedOp &op);
 
   const nccl::Api &api;
   const Check check;

@@ -33,7 +33,7 @@ std::string fsdprt::describe(const Activity &activity) {
     return "not in a collective" + last;
   case Activity::InCollective:
     return "waiting in " + describe(activity.last) +
-           describeAxes(activity.last.axes);
+           describeAxes(activity.last->axes);
   case Activity::Left:
     return "out of its entry" + last;
   }
@@ -130,14 +130,14 @@ Status fsdprt::compareCalls(const std::vector<int64_t> &members,
                             const std::vector<Call> &calls) {
   for (size_t i = 1; i < calls.size(); ++i) {
     const Call &first = calls[0], &other = calls[i];
-    bool axes = first.axes == other.axes;
-    if (axes && agree(first, other))
+    bool axes = first->axes == other->axes;
+    if (axes && agree(*first.collective, *other.collective))
       continue;
     return {FSDPRT_RANKS_DISAGREE,
             "ranks disagree: rank " + std::to_string(members[0]) + " is at " +
-                describe(first) + (axes ? "" : describeAxes(first.axes)) +
+                describe(first) + (axes ? "" : describeAxes(first->axes)) +
                 "; rank " + std::to_string(members[i]) + " is at " +
-                describe(other) + (axes ? "" : describeAxes(other.axes))};
+                describe(other) + (axes ? "" : describeAxes(other->axes))};
   }
   return {};
 }

@@ -200,6 +200,9 @@ bool aligned(const void *data) {
   return reinterpret_cast<uintptr_t>(data) % 16 == 0;
 }
 
+/// Groups of calls that this thread has begun.
+thread_local int openGroups = 0;
+
 enum class Kind { AllGather, ReduceScatter, AllReduce };
 
 Result collective(Kind kind, const char *name, const void *send, void *receive,
@@ -227,6 +230,8 @@ Result collective(Kind kind, const char *name, const void *send, void *receive,
   if (!aligned(send) || !aligned(receive) ||
       (kind != Kind::AllReduce && row % 16 != 0))
     line += " misaligned";
+  if (openGroups > 0)
+    line += " grouped";
   state().note(stream, line);
 
   // Of a large program one may only want to know what it calls. Then ranks meet
@@ -409,6 +414,20 @@ Result ncclCommDestroy(Comm comm) {
 Result ncclCommAbort(Comm comm) {
   FAULT(ncclCommAbort);
   destroy(comm);
+  return success;
+}
+
+Result ncclGroupStart() {
+  FAULT(ncclGroupStart);
+  ++openGroups;
+  return success;
+}
+
+Result ncclGroupEnd() {
+  if (openGroups == 0)
+    return 5; // invalid usage
+  --openGroups;
+  FAULT(ncclGroupEnd);
   return success;
 }
 

@@ -53,8 +53,9 @@ def type_of(shape, dtype):
     return f"tensor<{''.join(f'{n}x' for n in shape)}{dtype}>"
 
 
-def axes_code(axes):
-    return sum((axis + 1) << (4 * i) for i, axis in enumerate(axes))
+def axes_list(axes):
+    """The axes as C writes them; an array has one element at least."""
+    return ", ".join(map(str, axes or [0]))
 
 
 def numbers(text, separator):
@@ -69,13 +70,27 @@ C = r"""
 const int32_t fsdprt_artefact_abi = FSDPRT_ABI_VERSION;
 const char fsdprt_artefact_manifest[] = @MANIFEST@;
 
-enum { W = @W@, SHARD = @SHARD@, REPLICATE = @REPLICATE@, RANKS = @RANKS@ };
+enum { W = @W@, RANKS = @RANKS@ };
+static const int32_t shard[] = { @SHARD@ }, replicate[] = { @REPLICATE@ };
 typedef struct { int64_t outer, inner, line, element; const char *name; } Param;
 static const Param params[] = { @PARAMS@ };
 
 #define TRY(call) do { fsdprtStatus s_ = (call); if (s_) return s_; } while (0)
 #define ENTRY(name) fsdprtStatus fsdprt_entry_##name( \
     fsdprtContext *context, void *const *in, void *const *out)
+
+/* One collective, whose record is made on the way. */
+static fsdprtStatus run(fsdprtContext *context, int32_t kind, const char *bucket,
+                        int32_t dtype, int32_t reduction, int64_t count,
+                        const void *send, void *receive) {
+  const int is_last = kind == FSDPRT_ALL_REDUCE;
+  const fsdprtCollective record = {
+      sizeof(record), kind, dtype, reduction, 0,
+      is_last ? @REPLICATES@ : @SHARDS@, count, 0, bucket,
+      is_last ? replicate : shard};
+  const fsdprtCollective *records[] = {&record};
+  return fsdprtRunCollectives(context, records, 1, &send, &receive);
+}
 
 static int64_t size(const Param *p) { return p->outer * p->inner * p->element; }
 
@@ -90,7 +105,7 @@ ENTRY(forward) {
     const Param *p = &params[i];
     char *packed;
     TRY(fsdprtAlloc(context, W * size(p), (void **)&packed));
-    TRY(fsdprtAllGather(context, p->name, SHARD, FSDPRT_BYTES, size(p), in[i], packed));
+    TRY(run(context, FSDPRT_ALL_GATHER, p->name, FSDPRT_BYTES, 0, size(p), in[i], packed));
     for (int64_t r = 0; r < W; ++r)
       for (int64_t o = 0; o < p->outer; ++o)
         memcpy((char *)out[i] + (o * p->line + r * p->inner) * p->element,
@@ -109,8 +124,8 @@ ENTRY(backward) {
     for (int64_t o = 0; o < p->outer; ++o)
       memcpy(packed + r * size(p) + o * p->inner * p->element,
              (char *)in[0] + (o * p->line + r * p->inner) * p->element, valid(p, r));
-  TRY(fsdprtReduceScatter(context, "w_grad", SHARD, FSDPRT_F32, size(p) / 4, FSDPRT_AVG, 0, 0, packed, out[0]));
-  TRY(fsdprtAllReduce(context, "w_grad", REPLICATE, FSDPRT_F32, size(p) / 4, FSDPRT_AVG, 0, 0, out[0], out[0]));
+  TRY(run(context, FSDPRT_REDUCE_SCATTER, "w_grad", FSDPRT_F32, FSDPRT_AVG, size(p) / 4, packed, out[0]));
+  TRY(run(context, FSDPRT_ALL_REDUCE, "w_grad", FSDPRT_F32, FSDPRT_AVG, size(p) / 4, out[0], out[0]));
   return fsdprtFree(context, packed);
 }
 
@@ -181,7 +196,7 @@ ENTRY(mismatch) {
   char send[8], receive[8 * RANKS];
   (void)in, (void)out;
   TRY(fsdprtRank(context, &rank));
-  return fsdprtAllGather(context, rank == 1 ? "odd" : "even", SHARD, FSDPRT_BYTES, 8, send, receive);
+  return run(context, FSDPRT_ALL_GATHER, rank == 1 ? "odd" : "even", FSDPRT_BYTES, 0, 8, send, receive);
 }
 
 ENTRY(broken) {
@@ -258,7 +273,7 @@ def main():
         "sleep": ([], []),
     }
     manifest = {
-        "abi": 2, "target": "cpu", "ranks": prod(grid), "grid": grid,
+        "abi": 3, "target": "cpu", "ranks": prod(grid), "grid": grid,
         "plan_hash": "0123456789abcdef",
         "entries": [
             {"name": n, "args": a, "results": r} for n, (a, r) in entries.items()
@@ -277,7 +292,8 @@ def main():
     for key, text in {
         "MANIFEST": json.dumps(json.dumps(manifest)),
         "W": w, "RANKS": prod(grid), "COUNT": len(PARAMS),
-        "SHARD": axes_code(shard), "REPLICATE": axes_code(replicate),
+        "SHARD": axes_list(shard), "REPLICATE": axes_list(replicate),
+        "SHARDS": len(shard), "REPLICATES": len(replicate),
         "PARAMS": ", ".join(rows),
         "LARGE": ", ".join(str(prod(s) * BYTES[t]) for s, _, t in LARGE.values()),
     }.items():

@@ -31,12 +31,22 @@ const char fsdprt_artefact_manifest[] = @MANIFEST@;
 #define ENTRY(name) fsdprtStatus fsdprt_entry_##name( \
     fsdprtContext *context, void *const *in, void *const *out)
 
+static const int32_t axes[] = {0};
+
+static fsdprtStatus run(fsdprtContext *context, int32_t kind, const char *bucket,
+                        const void *send, void *receive) {
+  const fsdprtCollective record = {
+      sizeof(record), kind, FSDPRT_F32, FSDPRT_SUM, 0, 1, @COUNT@, 0, bucket, axes};
+  const fsdprtCollective *records[] = {&record};
+  return fsdprtRunCollectives(context, records, 1, &send, &receive);
+}
+
 ENTRY(gather) {
-  return fsdprtAllGather(context, "w_gather", 1, FSDPRT_F32, @COUNT@, in[0], out[0]);
+  return run(context, FSDPRT_ALL_GATHER, "w_gather", in[0], out[0]);
 }
 
 ENTRY(reduce) {
-  return fsdprtReduceScatter(context, "w_reduce", 1, FSDPRT_F32, @COUNT@, FSDPRT_SUM, 0, 0, in[0], out[0]);
+  return run(context, FSDPRT_REDUCE_SCATTER, "w_reduce", in[0], out[0]);
 }
 
 static const char module[] = "fake: pack=16,8";
@@ -73,7 +83,7 @@ def main():
         "missing": ([], []),
     }
     manifest = {
-        "abi": 2, "target": "cuda", "ranks": ranks, "grid": [ranks],
+        "abi": 3, "target": "cuda", "ranks": ranks, "grid": [ranks],
         "plan_hash": "0123456789abcdef",
         "entries": [
             {"name": n, "args": a, "results": r} for n, (a, r) in entries.items()
