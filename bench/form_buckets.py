@@ -58,9 +58,8 @@ def main():
             path = Path(folder) / f"deepseek-{layers}.mlir"
             subprocess.run(
                 [
-                    sys.executable, ROOT / "scripts/make-examples",
-                    "deepseek_v3_671b", "--ranks", "8", "--layers", str(layers),
-                    "-o", path,
+                    ROOT / "scripts/make-examples", "deepseek_v3_671b",
+                    "--ranks", "8", "--layers", str(layers), "-o", path,
                 ],
                 check=True,
             )

@@ -12,8 +12,12 @@
 #    FileCheck of the RUN lines reads, and a suffix that exists;
 #  - each prefix of a FileCheck stands in the file;
 #  - `expected-...` lines have a RUN line that verifies diagnostics.
+# Modules in Python
+#  - are found by PYTHONPATH, which scripts and lit set, and change no search path;
+#  - of the oracle import nothing of ours but the oracle.
 #
-#   check_test_files.py [FOLDER]      default: the folder of this script
+#   check_test_files.py [FOLDER]      default: the folder of this script, and for
+#                                     Python the repository
 
 import re
 import sys
@@ -79,8 +83,30 @@ def complaints(text):
         yield 1, f"FileCheck looks for '{prefix}:' lines, and there are none"
 
 
+SEARCH_PATH = "sys" + ".path"  # in two, or this file would be a complaint
+OURS = re.compile(r"\s*(?:from|import) (?:fsdp_test(?!\.oracle\b)|\.\.)")
+
+
+def python_complaints(path, text):
+    is_oracle = "oracle" in path.parts and not path.name.startswith("test_")
+    for number, line in enumerate(text.splitlines(), 1):
+        if SEARCH_PATH in line:
+            yield number, "PYTHONPATH says where modules are"
+        if is_oracle and OURS.match(line):
+            yield number, "the oracle shares no code with what it judges"
+
+
+def python_files(folders):
+    return sorted(
+        path for folder in folders for path in folder.rglob("*")
+        if path.suffix == ".py" or folder.name == "scripts"
+    )
+
+
 def main():
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent)
+    here = Path(__file__).resolve().parent
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else here
+    others = [here.parent / n for n in ("bench", "examples", "scripts")]
     files = sorted(
         path
         for path in folder.rglob("*")
@@ -92,7 +118,12 @@ def main():
         for number, complaint in complaints(path.read_text()):
             print(f"{path}:{number}: {complaint}")
             wrong += 1
-    print(f"{len(files)} files, {wrong} complaints")
+    modules = python_files([folder] + (others if folder == here else []))
+    for path in modules:
+        for number, complaint in python_complaints(path, path.read_text()):
+            print(f"{path}:{number}: {complaint}")
+            wrong += 1
+    print(f"{len(files)} files, {len(modules)} modules, {wrong} complaints")
     return 1 if wrong or not files else 0
 
 

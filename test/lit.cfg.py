@@ -11,12 +11,18 @@ from lit.llvm import llvm_config
 config.name = "fsdp-opt"
 config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "oracle"]
+config.excludes = ["Inputs", "python"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.fsdp_obj_root, "test")
 
-# The interpreter that has Debian's NumPy.
-config.substitutions.append(("%python", "/usr/bin/python3"))
+# The interpreter that has Debian's NumPy, and our modules for it; what interprets
+# PTX for the fake GPU, also in a process that has other modules.
+python, modules = "/usr/bin/python3", os.path.join(config.test_source_root, "python")
+config.environment["PYTHONPATH"] = modules
+config.substitutions.append(
+    ("%interpreter", f"PYTHONPATH={modules} exec {python} -m fsdp_test.ptx.server")
+)
+config.substitutions.append(("%python", python))
 config.substitutions.append(("%src", config.fsdp_src_root))
 config.substitutions.append(("%build", config.fsdp_obj_root))
 
@@ -29,7 +35,7 @@ llvm_config.add_tool_substitutions(
     ["fsdp-opt", "fsdp-compile", "fsdp-run", "not", "split-file"],
     ([other] if other else []) + [bin_dir, config.llvm_tools_dir],
 )
-# For the scripts of test/ptx, which start it.
+# For the modules of fsdp_test.ptx, which start it.
 config.environment["FSDP_OPT"] = os.path.join(bin_dir, "fsdp-opt")
 
 # NVIDIA's assembler, of any toolkit on this machine.
@@ -63,7 +69,7 @@ if os.path.exists(adapter) and shutil.which("mpirun"):
         config.test_source_root, "Tools", "fsdp-run", "Inputs", "two_hosts.py"
     )
     if subprocess.run(
-        ["/usr/bin/python3", two_hosts, "--check"], capture_output=True
+        [python, two_hosts, "--check"], capture_output=True
     ).returncode == 0:
         config.available_features.add("two-hosts")
 config.substitutions.append(("%mpirun", "mpirun --allow-run-as-root --oversubscribe"))

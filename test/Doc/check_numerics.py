@@ -17,11 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from oracle import dtypes, reduction  # noqa: E402
-from oracle.description import Grid, Unit  # noqa: E402
-from oracle.dtypes import F16, F32, dtype  # noqa: E402
+from fsdp_test.oracle import dtypes, reduction
+from fsdp_test.oracle.description import Grid, Unit
+from fsdp_test.oracle.dtypes import F16, F32, dtype
 
 
 def number(text, t):

@@ -18,12 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-
-from artefact import LARGE, PARAMS, numbers  # noqa: E402
-from oracle import dtypes, fill, reduction, tensor_file  # noqa: E402
-from oracle.layout import ShardLayout  # noqa: E402
+from artefact import LARGE, PARAMS, numbers
+from fsdp_test.oracle import dtypes, fill, reduction, tensor_file
+from fsdp_test.oracle.layout import ShardLayout
 
 
 def full_of(name, seed, suffix="", rank=0):

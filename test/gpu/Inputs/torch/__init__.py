@@ -1,4 +1,4 @@
-# A PyTorch without a device: takes the calls of scripts/gpu_check/pytorch.py and
+# A PyTorch without a device: takes the calls of fsdp_test/gpu_check/pytorch.py and
 # checks what they are given.
 #
 # Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.

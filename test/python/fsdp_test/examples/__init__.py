@@ -1,0 +1,5 @@
+# The real models of examples/: written as IR, run, compared with the oracle.
+#
+# Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
