@@ -253,7 +253,8 @@ def partial_steps(case, hand, how):
 
 def declared(case, precisions, has_grad=None, grad_types=None, with_unshard=True):
     """One unshard and one reduce_grads of every unit, as a program would have
-    them. `has_grad`: the parameters with a gradient, default all trainable."""
+    them. `has_grad`: the parameters with a gradient, default all trainable; one that
+    is named twice has two."""
     grid, args, results, body = case["grid"], [], [], []
     for u, unit in enumerate(case["units"]):
         if not with_unshard:
@@ -278,7 +279,9 @@ def declared(case, precisions, has_grad=None, grad_types=None, with_unshard=True
     for u, unit in enumerate(case["units"]):
         params = [
             p for p in unit["params"]
-            if (not p.get("frozen") if has_grad is None else p["name"] in has_grad)
+            for _ in range(
+                not p.get("frozen") if has_grad is None else has_grad.count(p["name"])
+            )
         ]
         if not params:
             continue

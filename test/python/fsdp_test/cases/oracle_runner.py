@@ -19,8 +19,10 @@ from .values import (
 
 
 def _layout(case):
+    """Numbers alone: no tensor is made."""
     hand = HandWritten(case)
     expected = case["expected"]
+    expect("W", case["W"], hand.unit.grid.w)
     for name, want in expected["params"].items():
         param = hand.unit.param(name)
         got = ShardLayout(param.shape, param.shard_dim, case["W"])

@@ -59,7 +59,7 @@ def unit_text(grid, unit, grid_name="dp"):
     text = f"fsdp.unit {symbol(unit['name'])} on @{grid_name}"
     text += precision_text(unit.get("precision", {}))
     replicate = replicate_axes(grid, unit)
-    if replicate or "shard_axes" in unit:
+    if replicate or "shard_axes" in unit or "shard_axes" in grid:
         text += f" shard_axes {shard_axes(grid, unit)}"
         text += f" replicate_axes {replicate}" if replicate else ""
     if unit.get("reduction"):
