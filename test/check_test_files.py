@@ -10,7 +10,7 @@
 # as the tool does. In every lit test
 #  - each line that looks like a directive of FileCheck has a prefix that a
 #    FileCheck of the RUN lines reads, and a suffix that exists;
-#  - each prefix of a FileCheck stands in the file;
+#  - each prefix of a FileCheck is in the file;
 #  - `expected-...` lines have a RUN line that verifies diagnostics.
 # Modules in Python
 #  - are found by PYTHONPATH, which scripts and lit set, and change no search path;

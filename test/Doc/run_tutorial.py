@@ -7,8 +7,8 @@
 #
 # Blocks of a document, by the line that opens them:
 #
-#   ```LANGUAGE FILE      a file, written as it stands
-#   ```console            commands behind `$ `, a backslash goes on in the next
+#   ```LANGUAGE FILE      a file, written as it is
+#   ```console            commands after `$ `, a backslash goes on in the next
 #                         line; then what they print, output and errors
 #   ```LANGUAGE output    what the last command printed
 #

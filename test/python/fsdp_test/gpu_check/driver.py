@@ -259,7 +259,7 @@ class Gpu:
         return 1000 * self.driver.made("cuEventElapsedTime", begin, end, kind=c_float)
 
     def time_each(self, calls, before=lambda: None):
-        """Microseconds of each of `calls`, which are queued together behind
+        """Microseconds of each of `calls`, which are queued together after
         `before`: with enough to do there, the device never waits for Python."""
         while len(self.events) <= len(calls):
             self.events.append(self.event())

@@ -17,7 +17,7 @@ from .folder import Folder
 from .report import Report
 from .stage import Settings
 
-# What must be known first stands first: the rest may find no time.
+# What must be known first comes first: the rest may find no time.
 BUDGETS = {
     "device": 30, "correctness": 110, "graph": 15, "timing": 90, "runtime": 40,
     "nccl": 40, "pytorch": 100, "profile": 45, "memcheck": 60,

@@ -147,7 +147,7 @@ class Operands:
 
 @dataclass
 class Placement:
-    """Where operands lie: elements (of the bucket: bytes) behind a multiple of
+    """Where operands lie: elements (of the bucket: bytes) after a multiple of
     512 bytes."""
 
     members: list
@@ -233,7 +233,7 @@ class Arena:
             at = int(touched[0])
             near = max((b, o.name) for o, b in zip(operands, self.places) if b <= at)
             raise Wrong(f"a byte that is no operand's is written, {at - near[0]} bytes "
-                        f"behind the begin of {near[1]}")
+                        f"after the begin of {near[1]}")
         for operand, begin in zip(operands, self.places):
             _compare(operand, data[begin : begin + operand.size])
 
@@ -252,7 +252,7 @@ class ExactAllocations:
     def place(self, operands):
         self.addresses = []
         for operand in operands:
-            # A base is aligned; a misaligned operand begins behind it.
+            # A base is aligned; a misaligned operand begins after it.
             address = self.gpu.allocate(operand.misalignment + operand.size)
             self.addresses.append(address)
             self.gpu.upload(address + operand.misalignment, operand.content)

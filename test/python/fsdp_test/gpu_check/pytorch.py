@@ -11,7 +11,7 @@
 #   split       torch.split_with_sizes_copy out of the bucket's rows
 #
 # Every call is eager, as it is in training: with its table uploads, and queued
-# behind a long kernel, so that the device does not wait for Python.
+# after a long kernel, so that the device does not wait for Python.
 
 from .stage import Skip
 from .timing import BATCH, Repeats

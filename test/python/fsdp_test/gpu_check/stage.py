@@ -28,7 +28,7 @@ from .runtime import LIBRARY, Context
 
 
 class OutOfTime(Exception):
-    """The stage's time is up; what it has found stands."""
+    """The stage's time is up; what it has found is kept."""
 
 
 class Skip(Exception):

@@ -6,7 +6,7 @@
 #
 # Two ways. `graph`: many launches in one graph, its time divided by their number,
 # the median over replays; this is what targets are for. `stream`: an event before
-# and behind each launch, all queued behind a long copy, so that the device does
+# and after each launch, all queued after a long copy, so that the device does
 # not wait for Python; this is what PyTorch can be compared in.
 #
 # Launches go round several sets of operands, together several times the L2. Data

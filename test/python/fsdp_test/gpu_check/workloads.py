@@ -6,7 +6,7 @@
 #
 # Targets are microseconds per launch on an H100 and an H200 (SXM): 7 + bytes
 # over 2.91 TB/s and 4.3 TB/s, what the best copy kernels reach there. They are
-# a model until a run stands in docs/results.
+# a model until a run is in docs/results.
 
 from dataclasses import dataclass
 

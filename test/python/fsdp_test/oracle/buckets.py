@@ -1,4 +1,4 @@
-# Which parameters share a collective, and where they stand in its rows.
+# Which parameters share a collective, and where they lie in its rows.
 #
 # Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.

@@ -28,7 +28,7 @@ class Placement:
     members: list
     bucket: int = 0  # bytes
     in_place: bool = False  # the existing shards are the results
-    member_bytes: int = 0  # that the members lie further behind
+    member_bytes: int = 0  # that the members lie further on
 
     @staticmethod
     def aligned(op):

@@ -1,4 +1,4 @@
-# Where a kernel's class without predicates stands in its PTX.
+# Where a kernel's class without predicates is in its PTX.
 #
 # Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.

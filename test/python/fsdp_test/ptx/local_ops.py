@@ -158,7 +158,7 @@ def _buckets(text):
 
 
 def read_local_ops(text):
-    """The local ops of `text`, in the order in which they stand there."""
+    """The local ops of `text`, in the order in which they come there."""
     buckets = _buckets(text)
     ops = []
     op = re.compile(

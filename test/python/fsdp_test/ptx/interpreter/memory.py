@@ -12,7 +12,7 @@
 #   READABLE  an input
 #   WRITTEN   by this launch, which may not write it a second time
 #
-# The bytes of all buffers stand in one array, at places that are congruent to
+# The bytes of all buffers lie in one array, at places that are congruent to
 # their addresses modulo 16, so that an aligned access is an index into a view
 # of wider elements.
 
@@ -44,7 +44,7 @@ class Memory:
 
     def add(self, name, size, misalignment=0, content=None, readable=None,
             writable=False):
-        """A buffer of `size` bytes, `misalignment` bytes behind a multiple of
+        """A buffer of `size` bytes, `misalignment` bytes after a multiple of
         4096. `content`: its bytes, else poison; `readable`: a mask of the bytes
         that may be read (default: all of an input, none of an output)."""
         address = (len(self.buffers) + 1 << SPACING_LOG) + misalignment
