@@ -5,8 +5,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 from fsdp_test.ir import (
-    Value, bucket_text, call, function, grid_text, module, number, op, param_ref,
-    several, shard_shape, symbol, tensor_type, unit_text,
+    Value, bucket_text, function, grid_text, module, number, op, param_ref, several,
+    shard_shape, step, tensor_type, unit_text,
 )
 
 
@@ -139,23 +139,12 @@ class HandWrittenModule:
         return self.text(args, results, body), args, results
 
 
-def _reduce_grads(unit, name, params, operands, grid, precisions):
+def _reduce_grads(name, unit, params, operands, grid, precisions):
     """(line, [result value]) of one reduce_grads."""
-    left, parts = several(name, len(params))
-    shards = [
-        tensor_type(shard_shape(grid, unit, p), precisions[p["name"]].grad)
-        for p in params
-    ]
-    names = ", ".join(symbol(p["name"]) for p in params)
-    line = call(
-        left, f"fsdp.reduce_grads {symbol(unit['name'])}[{names}]",
-        [o.ssa for o in operands], [o.type for o in operands], shards,
+    results = step.shards(
+        "", grid, unit, params, lambda p: precisions[p["name"]].grad, "shard_grad"
     )
-    results = [
-        Value(ssa, t, "fsdp.shard_grad", param_ref(unit, p), p["name"])
-        for ssa, t, p in zip(parts, shards, params)
-    ]
-    return line, results
+    return step.reduce_grads(name, unit, params, operands, results), results
 
 
 def _accumulated(total, shard, body):
@@ -173,14 +162,14 @@ def steps(case, precisions):
     the grad dtype. Returns (text, args, [(step, parameter)] of args, results)."""
     grid, args, origin, body, total = case["grid"], [], [], [], {}
     single = len(case["inputs"]["steps"]) == 1
-    for s, step in enumerate(case["inputs"]["steps"]):
+    for s, given in enumerate(case["inputs"]["steps"]):
         for u, unit in enumerate(case["units"]):
-            params = [p for p in unit["params"] if p["name"] in step["grads"]]
+            params = [p for p in unit["params"] if p["name"] in given["grads"]]
             if not params:
                 continue
             operands = []
             for p in params:
-                t = step["grads"][p["name"]]["dtype"]
+                t = given["grads"][p["name"]]["dtype"]
                 value = Value(f"%g{len(args)}", tensor_type(p["shape"], t))
                 # A role names a tensor, so it fits one step only; and it
                 # promises the param dtype.
@@ -188,10 +177,10 @@ def steps(case, precisions):
                     value.role = "fsdp.full_grad"
                     value.ref, value.name = param_ref(unit, p), p["name"]
                 args.append(value)
-                origin.append((step, p))
+                origin.append((given, p))
                 operands.append(value)
             line, shards = _reduce_grads(
-                unit, f"s{s}_{u}", params, operands, grid, precisions
+                f"s{s}_{u}", unit, params, operands, grid, precisions
             )
             body.append(line)
             for shard in shards:
@@ -216,13 +205,13 @@ def partial_steps(case, hand, how):
     scatter = how.reduce_scatter
     scatter += f" {number(how.premul)}" if how.premul is not None else ""
     args, origin, body, total, partial = [], [], [], {}, None
-    for s, step in enumerate(case["inputs"]["steps"]):
+    for s, given in enumerate(case["inputs"]["steps"]):
         operands = []
         for p in params:
-            t = step["grads"][p["name"]]["dtype"]
+            t = given["grads"][p["name"]]["dtype"]
             operands.append(Value(f"%g{len(args)}", tensor_type(p["shape"], t)))
             args.append(operands[-1])
-            origin.append((step, p))
+            origin.append((given, p))
         names, types = [o.ssa for o in operands], [o.type for o in operands]
         into = "into @bucket" + divide
         body.append(op(f"%rows{s}", "chunk_cat", names, into, types, [packed]))
@@ -233,7 +222,7 @@ def partial_steps(case, hand, how):
         if partial:
             body.append(f"%partial{s} = arith.addf {partial}, {share} : {flat}")
             share, partial = f"%partial{s}", None
-        if how.all_reduce and not step.get("all_reduce", True):
+        if how.all_reduce and not given.get("all_reduce", True):
             partial = share
             continue
         if how.all_reduce:
@@ -259,20 +248,10 @@ def declared(case, precisions, has_grad=None, grad_types=None, with_unshard=True
     for u, unit in enumerate(case["units"]):
         if not with_unshard:
             break
-        shards, full = [], []
-        left, parts = several(f"w{u}", len(unit["params"]))
-        for i, p in enumerate(unit["params"]):
-            ref = param_ref(unit, p)
-            t = tensor_type(shard_shape(grid, unit, p), p["storage"])
-            shards.append(Value(f"%p{u}_{i}", t, "fsdp.shard", ref, p["name"]))
-            t = tensor_type(p["shape"], precisions[p["name"]].param)
-            full.append(Value(parts[i], t, "fsdp.full", ref, p["name"]))
-        body.append(
-            call(
-                left, f"fsdp.unshard {symbol(unit['name'])}", [s.ssa for s in shards],
-                [s.type for s in shards], [f.type for f in full],
-            )
-        )
+        params = unit["params"]
+        shards = step.shards(f"p{u}_", grid, unit, params, lambda p: p["storage"])
+        full = step.full("", unit, params, lambda p: precisions[p["name"]].param)
+        body.append(step.unshard(f"w{u}", unit, shards, full))
         args += shards
         results += full
     given = {g["name"]: tensor_type(g["shape"], g["dtype"]) for g in grad_types or []}
@@ -285,19 +264,12 @@ def declared(case, precisions, has_grad=None, grad_types=None, with_unshard=True
         ]
         if not params:
             continue
-        operands = [
-            Value(
-                f"%g{u}_{i}",
-                given.get(
-                    p["name"], tensor_type(p["shape"], precisions[p["name"]].param)
-                ),
-                "fsdp.full_grad", param_ref(unit, p), p["name"],
-            )
-            for i, p in enumerate(params)
-        ]
-        line, shards = _reduce_grads(
-            unit, f"s{u}", params, operands, grid, precisions
+        operands = step.full(
+            f"g{u}_", unit, params, lambda p: precisions[p["name"]].param, "full_grad"
         )
+        for value in operands:
+            value.type = given.get(value.name, value.type)
+        line, shards = _reduce_grads(f"s{u}", unit, params, operands, grid, precisions)
         body.append(line)
         args += operands
         results += shards

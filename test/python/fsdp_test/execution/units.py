@@ -9,8 +9,7 @@
 from math import ceil
 
 from fsdp_test.ir import (
-    Value, bucket_text, call, function, grid_text, module, op, param_ref, several,
-    shard_shape, symbol, tensor_type, unit_text,
+    Value, bucket_text, function, grid_text, module, op, step, tensor_type, unit_text,
 )
 
 from .suite import Suite
@@ -18,46 +17,28 @@ from .suite import Suite
 suite = Suite()
 
 
-def shards_of(unit, grid):
-    return [tensor_type(shard_shape(grid, unit, p), "f32") for p in unit["params"]]
-
-
-def full_of(unit):
-    return [tensor_type(p["shape"], "f32") for p in unit["params"]]
-
-
-def values(prefix, unit, types, role):
-    """Arguments or results, one for each of a unit's parameters."""
-    return [
-        Value(f"%{prefix}{i}", t, f"fsdp.{role}", param_ref(unit, p), p["name"])
-        for i, (p, t) in enumerate(zip(unit["params"], types))
-    ]
-
-
 def unit_of(name, shapes, **others):
     params = [{"name": n, "shape": s, "storage": "f32"} for n, s in shapes.items()]
     return {"name": name, "params": params, **others}
 
 
-def step(grid, *units):
+def f32(param):
+    return "f32"
+
+
+def whole_step(grid, *units):
     """A module that gathers and reduces all of every unit."""
     args, results, body = [], [], []
     for u, unit in enumerate(units):
-        shards, full = shards_of(unit, grid), full_of(unit)
-        count, name = len(shards), symbol(unit["name"])
-        names = ", ".join(symbol(p["name"]) for p in unit["params"])
-        for prefix, callee, types, out, roles in (
-            ("w", f"fsdp.unshard {name}", shards, full, ("shard", "full")),
-            ("r", f"fsdp.reduce_grads {name}[{names}]", full, shards,
-             ("full_grad", "shard_grad")),
-        ):
-            own = values(f"{prefix}in{u}_", unit, types, roles[0])
-            left, parts = several(f"{prefix}{u}", count)
-            body.append(call(left, callee, [v.ssa for v in own], types, out))
-            args += own
-            for value, part in zip(values("", unit, out, roles[1]), parts):
-                value.ssa = part
-                results.append(value)
+        params = unit["params"]
+        shards = step.shards(f"s{u}_", grid, unit, params, f32)
+        full = step.full("", unit, params, f32)
+        body.append(step.unshard(f"w{u}", unit, shards, full))
+        grads = step.full(f"g{u}_", unit, params, f32, "full_grad")
+        sums = step.shards("", grid, unit, params, f32, "shard_grad")
+        body.append(step.reduce_grads(f"r{u}", unit, params, grads, sums))
+        args += shards + grads
+        results += full + sums
     entry = function("f", args, results, body)
     return module([grid_text(grid), *(unit_text(grid, u) for u in units), entry])
 
@@ -66,7 +47,7 @@ def one_axis(rows, columns):
     """A unit per axis. The other one is foreign: each of its coordinates has
     parameters and sums of its own. Five elements, on both axes uneven."""
     chunks = (ceil(5 / rows), ceil(5 / columns))
-    text = step({"shape": [rows, columns]}, *(
+    text = whole_step({"shape": [rows, columns]}, *(
         unit_of(name, {f"{name}.w": (5,)}, shard_axes=[axis])
         for axis, name in enumerate(("column", "row"))
     ))
@@ -122,7 +103,7 @@ SMALL = {"one": (1,), "three": (3, 2), "none": (0, 2), "five": (5,)}
 
 def small(ranks):
     shards = {n: (ceil(s[0] / ranks), *s[1:]) for n, s in SMALL.items()}
-    text = step({"shape": [ranks]}, unit_of("u", SMALL, reduction="sum"))
+    text = whole_step({"shape": [ranks]}, unit_of("u", SMALL, reduction="sum"))
 
     def values(shape, factor=1):
         """Row k holds (k + 1) * factor."""
@@ -269,7 +250,7 @@ def rows(name, ranks, shapes, expected):
         for line in expected
     ]
     packed = tensor_type((ranks, len(wanted[0])), "f32")
-    args = [Value(f"%{n}", t) for n, t in zip(names, full_of(unit))]
+    args = [Value(f"%{n}", tensor_type(s, "f32")) for n, s in zip(names, shapes)]
     body = op("%rows", "chunk_cat", [a.ssa for a in args], "into @r",
               [a.type for a in args], [packed])
     text = module([

@@ -7,6 +7,7 @@
 # Ops of fsdp_test.ptx: on buffers they say which memory they read and write, on
 # tensors they are what fsdp-compile takes.
 
+from fsdp_test import ir
 from fsdp_test.edges import TIE_HALVES
 from fsdp_test.ir.local_op import by_ranks
 from fsdp_test.ptx import random_modules
@@ -58,48 +59,34 @@ def exhaustive_ops():
 
 # A step of a unit with all that the local ops do in one: casts both ways, byte
 # buckets, a strided shard, parameters that do not divide, an f32 among bf16.
-STEP = """\
-shard.grid @dp(shape = RANKS)
-fsdp.unit @block on @dp precision <param = bf16, reduce = f32> {
-  fsdp.param @up : tensor<1024x192xf32>
-  fsdp.param @down : tensor<192x1021xf32> shard_dim 1
-  fsdp.param @norm : tensor<1021xf32> precision <param = f32>
-  fsdp.param @bias : tensor<10xf32>
+UNIT = {
+    "name": "block", "precision": {"param": "bf16", "reduce": "f32"},
+    "params": [
+        {"name": "up", "shape": [1024, 192], "storage": "f32"},
+        {"name": "down", "shape": [192, 1021], "storage": "f32", "shard_dim": 1},
+        {"name": "norm", "shape": [1021], "storage": "f32", "precision": {"param": "f32"}},
+        {"name": "bias", "shape": [10], "storage": "f32"},
+    ],
 }
-func.func @forward(%up: tensor<UPx192xf32> {fsdp.shard = @block::@up},
-                   %down: tensor<192xDOWNxf32> {fsdp.shard = @block::@down},
-                   %norm: tensor<DOWNxf32> {fsdp.shard = @block::@norm},
-                   %bias: tensor<BIASxf32> {fsdp.shard = @block::@bias})
-    -> (tensor<1024x192xbf16> {fsdp.full = @block::@up},
-        tensor<192x1021xbf16> {fsdp.full = @block::@down},
-        tensor<1021xf32> {fsdp.full = @block::@norm},
-        tensor<10xbf16> {fsdp.full = @block::@bias}) {
-  %f:4 = fsdp.unshard @block(%up, %down, %norm, %bias)
-      : (tensor<UPx192xf32>, tensor<192xDOWNxf32>, tensor<DOWNxf32>, tensor<BIASxf32>)
-      -> (tensor<1024x192xbf16>, tensor<192x1021xbf16>, tensor<1021xf32>, tensor<10xbf16>)
-  return %f#0, %f#1, %f#2, %f#3
-      : tensor<1024x192xbf16>, tensor<192x1021xbf16>, tensor<1021xf32>, tensor<10xbf16>
-}
-func.func @backward(%up: tensor<1024x192xbf16> {fsdp.full_grad = @block::@up},
-                    %down: tensor<192x1021xbf16> {fsdp.full_grad = @block::@down},
-                    %norm: tensor<1021xf32> {fsdp.full_grad = @block::@norm},
-                    %bias: tensor<10xbf16> {fsdp.full_grad = @block::@bias})
-    -> (tensor<UPx192xf32> {fsdp.shard_grad = @block::@up},
-        tensor<192xDOWNxf32> {fsdp.shard_grad = @block::@down},
-        tensor<DOWNxf32> {fsdp.shard_grad = @block::@norm},
-        tensor<BIASxf32> {fsdp.shard_grad = @block::@bias}) {
-  %g:4 = fsdp.reduce_grads @block[@up, @down, @norm, @bias](%up, %down, %norm, %bias)
-      : (tensor<1024x192xbf16>, tensor<192x1021xbf16>, tensor<1021xf32>, tensor<10xbf16>)
-      -> (tensor<UPx192xf32>, tensor<192xDOWNxf32>, tensor<DOWNxf32>, tensor<BIASxf32>)
-  return %g#0, %g#1, %g#2, %g#3
-      : tensor<UPx192xf32>, tensor<192xDOWNxf32>, tensor<DOWNxf32>, tensor<BIASxf32>
-}
-"""
 
 
 def step(ranks):
-    text = STEP.replace("RANKS", str(ranks))
-    for name, size in (("UP", 1024), ("DOWN", 1021), ("BIAS", 10)):
-        text = text.replace(f"<{name}x", f"<{-(-size // ranks)}x")
-        text = text.replace(f"x{name}x", f"x{-(-size // ranks)}x")
-    return text
+    grid, params = {"shape": [ranks]}, UNIT["params"]
+
+    def storage(param):
+        return param["storage"]
+
+    def computed(param):
+        return param.get("precision", UNIT["precision"])["param"]
+
+    shards = ir.step.shards("s", grid, UNIT, params, storage)
+    full = ir.step.full("", UNIT, params, computed)
+    gather = ir.step.unshard("full", UNIT, shards, full)
+    grads = ir.step.full("g", UNIT, params, computed, "full_grad")
+    sums = ir.step.shards("", grid, UNIT, params, storage, "shard_grad")
+    reduce = ir.step.reduce_grads("sum", UNIT, params, grads, sums)
+    return ir.module([
+        ir.grid_text(grid), ir.unit_text(grid, UNIT),
+        ir.function("forward", shards, full, [gather]),
+        ir.function("backward", grads, sums, [reduce]),
+    ])

@@ -6,11 +6,13 @@
 #
 #   text          symbols, types, values, functions, calls
 #   declarations  grids, units, parameters, buckets
+#   step          gathers and reductions of declared units
 #   local_op      one op between members and a bucket, on tensors or on buffers
 #
 # Programs that a test spells out are in that test; what is put together of parts
 # comes from here.
 
+from . import step
 from .declarations import (
     bucket_text, grid_text, param_ref, replicate_axes, shard_axes, shard_shape, unit_text,
 )
