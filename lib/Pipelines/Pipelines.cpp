@@ -75,9 +75,13 @@ void mlir::fsdp::buildFsdpOptimizePipeline(OpPassManager &manager,
     addPackingPasses(manager, options);
 
   // The proof is about what is issued, so no pass that moves or merges
-  // collectives may follow.
+  // collectives may follow. What follows anyway, of another compiler, is found
+  // out by the seal.
   if (options.verifyCollectives)
     manager.addPass(createVerifyCollectivesPass());
+  SealPassOptions seal;
+  seal.drop = !options.verifyCollectives;
+  manager.addPass(createSealPass(seal));
 }
 
 void mlir::fsdp::registerFsdpPipelines() {

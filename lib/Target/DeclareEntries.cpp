@@ -393,6 +393,13 @@ LogicalResult Manifest::collect(ArrayRef<func::FuncOp> functions) {
   if (failed(found))
     return failure();
   plan = std::move(*found);
+  if (auto sealed =
+          module->getAttrOfType<StringAttr>(FsdpDialect::getPlanHashAttrName());
+      sealed && sealed != plan.getHashText())
+    return module.emitOpError("has changed since fsdp-seal: its plan has hash ")
+           << plan.getHashText() << ", expected " << sealed
+           << ": run fsdp-verify-collectives and fsdp-seal after the last pass "
+              "that moves or changes a collective";
   TensorNames names(module);
   for (func::FuncOp function : functions) {
     if (failed(verifyName(function, "entry", function.getSymName())))

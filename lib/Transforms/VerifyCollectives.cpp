@@ -48,7 +48,6 @@
 
 #include "fsdp/Analysis/FirstUses.h"
 
-#include "fsdp/Analysis/Plan.h"
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -261,33 +260,11 @@ void Proof::checkOrder() {
           reportOrder(found->uses, found->decidingOp, found->decision);
 }
 
-/// Records the hash of the plan, in which the ranks must agree when they start.
-/// A module with unit ops has no plan yet.
-static LogicalResult recordPlanHash(ModuleOp module) {
-  bool hasUnitOps = false, hasBuckets = false;
-  module.walk([&](Operation *op) {
-    hasUnitOps |= isa<UnshardOp, ReduceGradsOp>(op);
-    hasBuckets |= isa<BucketOp>(op);
-  });
-  StringRef name = FsdpDialect::getPlanHashAttrName();
-  module->removeAttr(name);
-  if (hasUnitOps || !hasBuckets)
-    return success();
-  SymbolTableCollection symbolTable;
-  FailureOr<Plan> plan = Plan::get(module, symbolTable);
-  if (failed(plan))
-    return failure();
-  module->setAttr(name,
-                  StringAttr::get(module.getContext(), plan->getHashText()));
-  return success();
-}
-
 namespace {
 struct VerifyCollectivesPass
     : fsdp::impl::VerifyCollectivesPassBase<VerifyCollectivesPass> {
   void runOnOperation() override {
-    if (failed(Proof(getOperation()).run()) ||
-        failed(recordPlanHash(getOperation())))
+    if (failed(Proof(getOperation()).run()))
       return signalPassFailure();
     markAllAnalysesPreserved();
   }

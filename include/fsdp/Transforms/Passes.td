@@ -477,14 +477,54 @@ def SplitDeallocationsPass
                            "bufferization::BufferizationDialect"];
 }
 
+def SealPass : Pass<"fsdp-seal", "::mlir::ModuleOp"> {
+  let summary = "write down which plan was proved";
+  let description = [{
+    Comes in: a module at stage *explicit* or later. The pass writes the hash of
+    its plan, the collectives in their order with all that ranks must agree in,
+    as `fsdp.plan_hash` on the module. fsdp-declare-entries computes the hash
+    again and refuses a module whose plan has changed since; the runtime compares
+    it between ranks before the first run. A module without buckets has no plan,
+    and loses a hash that it had; so does any module with `drop`. Changes no bit.
+
+    ```mlir
+    shard.grid @dp(shape = 2)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<4xf32>
+    }
+    fsdp.bucket @g gather @u[@w] : f32
+    func.func @gather(%f: tensor<32xf32>) -> tensor<2x32xf32> {
+      %g = fsdp.all_gather %f of @g : (tensor<32xf32>) -> tensor<2x32xf32>
+      return %g : tensor<2x32xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {fsdp.plan_hash = "0f36c0b547eda43f"} {
+      shard.grid @dp(shape = 2)
+      fsdp.unit @u on @dp {
+        fsdp.param @w : tensor<4xf32>
+      }
+      fsdp.bucket @g gather @u[@w] : f32
+      func.func @gather(%arg0: tensor<32xf32>) -> tensor<2x32xf32> {
+        %0 = fsdp.all_gather %arg0 of @g : (tensor<32xf32>) -> tensor<2x32xf32>
+        return %0 : tensor<2x32xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"drop", "drop", "bool", "false",
+           "Remove the hash instead: the module is not proved">,
+  ];
+}
+
 def VerifyCollectivesPass : Pass<"fsdp-verify-collectives", "::mlir::ModuleOp"> {
   let summary = "prove that all ranks issue the same collectives in one order";
   let description = [{
     Comes in: a module at any stage; what is checked are `unshard` and
     `reduce_grads`, or the collectives in value or buffer form. The pass changes
-    no op; from stage *explicit* on it records the hash of the plan, which the
-    runtime compares at start, as `fsdp.plan_hash` on the module. It proves that
-    any two ranks issue the same sequence of collectives on every communicator
+    nothing. It proves that any two ranks issue the same sequence of collectives on every communicator
     that contains both, and that ranks never wait for each other in a circle,
     given that all ranks call the same entry functions in the same order.
 
