@@ -15,7 +15,8 @@ from math import inf, nan
 
 import numpy as np
 
-from fsdp_test.oracle import buckets, check_example, dtypes, fill, program, reduction, tensor_file
+from fsdp_test.examples import check as check_example
+from fsdp_test.oracle import buckets, dtypes, fill, program, reduction, tensor_file
 from fsdp_test.oracle.description import Grid, Param, Unit
 from fsdp_test.oracle.dtypes import BF16, F16, F32, F64, dtype
 from fsdp_test.oracle.layout import BucketLayout, ShardLayout
