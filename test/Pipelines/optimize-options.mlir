@@ -17,7 +17,8 @@
 // CHECK-NEXT: fsdp-form-buckets{gather=per-dtype max-bytes={1024,2048} {{.*}}order=execution policy= scope=global}
 // CHECK-NEXT: fsdp-fuse-casts
 // CHECK-NEXT: fsdp-verify-stage{stage=packed}
-// CHECK-NEXT: fsdp-verify-collectives
+// CHECK-NEXT: fsdp-verify-collectives,
+// CHECK-NEXT: fsdp-seal{drop=false}
 // CHECK-NEXT: )
 
 // DEFAULT:      fsdp-resolve-precision{profile=per_param}

@@ -3,7 +3,7 @@
 // RUN: split-file %s %t
 // RUN: fsdp-opt %t/packed.mlir --fsdp-optimize=opt-level=0 -o %t/0.mlir
 // RUN: fsdp-opt %t/packed.mlir --fsdp-optimize -o %t/2.mlir
-// RUN: fsdp-opt %t/packed.mlir --fsdp-verify-collectives -o %t/same.mlir
+// RUN: fsdp-opt %t/packed.mlir --fsdp-verify-collectives --fsdp-seal -o %t/same.mlir
 // RUN: diff %t/same.mlir %t/0.mlir
 // RUN: diff %t/same.mlir %t/2.mlir
 // RUN: fsdp-opt %t/mixed.mlir --fsdp-optimize=opt-level=0 | FileCheck %s --check-prefix=MIXED
