@@ -17,6 +17,7 @@
 #include <dlfcn.h>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::Expected;
 using llvm::StringRef;
 using llvm::Twine;

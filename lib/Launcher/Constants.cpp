@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::APFloat;
 using llvm::APInt;
 using llvm::Error;
@@ -96,12 +97,12 @@ Constants::parse(const std::vector<std::string> &assignments) {
   return constants;
 }
 
-Error Constants::check(llvm::ArrayRef<const Entry *> entries) const {
+Error Constants::check(llvm::ArrayRef<const EntrySignature *> entries) const {
   for (const auto &[name, value] : values) {
     std::vector<StringRef> known;
     bool isFound = false;
-    for (const Entry *entry : entries)
-      for (const Value &argument : entry->arguments) {
+    for (const EntrySignature *entry : entries)
+      for (const EntryTensor &argument : entry->arguments) {
         known.push_back(argument.name);
         if (argument.name != name)
           continue;
@@ -124,7 +125,7 @@ Error Constants::check(llvm::ArrayRef<const Entry *> entries) const {
   return Error::success();
 }
 
-std::string Constants::find(const Value &argument) const {
+std::string Constants::find(const EntryTensor &argument) const {
   auto found = values.find(argument.name);
   return found == values.end() ? std::string()
                                : encode(*argument.type.dtype, found->second);

@@ -16,6 +16,7 @@
 #include <type_traits>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 
 template <typename To, typename From>
 static To bits(From from) {
@@ -25,7 +26,8 @@ static To bits(From from) {
   return to;
 }
 
-uint64_t mlir::fsdp::fnv1a64(const void *data, int64_t bytes, uint64_t start) {
+uint64_t mlir::fsdp::launch::fnv1a64(const void *data, int64_t bytes,
+                                     uint64_t start) {
   const unsigned char *at = static_cast<const unsigned char *>(data);
   uint64_t hash = start;
   for (int64_t i = 0; i < bytes; ++i)
@@ -74,8 +76,8 @@ static void fillWith(uint64_t key, int64_t begin, int64_t count, void *data,
     out[i] = encode(splitmix64(key ^ static_cast<uint64_t>(begin + i)));
 }
 
-void mlir::fsdp::fill(const Dtype &dtype, uint64_t key, int64_t begin,
-                      int64_t count, void *data) {
+void mlir::fsdp::launch::fill(const Dtype &dtype, uint64_t key, int64_t begin,
+                              int64_t count, void *data) {
   if (dtype.kind != Dtype::Float) {
     const uint64_t values = std::strcmp(dtype.name, "i1") == 0 ? 2
                             : dtype.isPacked()                 ? 256
@@ -176,7 +178,7 @@ static const float *valuesOf(const Dtype &dtype) {
 // Widen
 //===----------------------------------------------------------------------===//
 
-bool mlir::fsdp::canWiden(const Dtype &from, const Dtype &to) {
+bool mlir::fsdp::launch::canWiden(const Dtype &from, const Dtype &to) {
   return from.kind == Dtype::Float && to.kind == Dtype::Float &&
          from.bytes >= 2 && to.bytes >= 4 && from.bytes < to.bytes;
 }
@@ -192,8 +194,8 @@ static void widenWith(const void *in, int64_t count, void *out, Decode decode) {
   }
 }
 
-void mlir::fsdp::widen(const Dtype &from, const Dtype &to, const void *in,
-                       int64_t count, void *out) {
+void mlir::fsdp::launch::widen(const Dtype &from, const Dtype &to,
+                               const void *in, int64_t count, void *out) {
   auto toEither = [&](auto sample, auto decode) {
     using From = decltype(sample);
     return to.bytes == 4 ? widenWith<From, float>(in, count, out, decode)

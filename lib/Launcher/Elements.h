@@ -17,7 +17,7 @@
 
 #include "fsdp/Launcher/TensorType.h"
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// The standard FNV-1a hash with 64 bits.
 uint64_t fnv1a64(const void *data, int64_t bytes,
@@ -75,6 +75,6 @@ private:
   int64_t minInteger = 0, maxInteger = 0;
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LIB_LAUNCHER_ELEMENTS_H

@@ -14,15 +14,17 @@
 #include <cstring>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-Expected<Inputs> Inputs::open(const Entry &entry, int64_t first, int64_t count,
-                              SourceOptions options, const MadeUp &madeUp,
+Expected<Inputs> Inputs::open(const EntrySignature &entry, int64_t first,
+                              int64_t count, SourceOptions options,
+                              const MadeUp &madeUp,
                               std::vector<std::string> &notes) {
   std::vector<std::string> constants;
-  for (const Value &value : entry.arguments) {
+  for (const EntryTensor &value : entry.arguments) {
     constants.push_back(madeUp.constants.find(value));
     bool isMadeUp = madeUp.seed || !constants.back().empty();
     if (options.paths.empty() && !isMadeUp)
@@ -46,7 +48,7 @@ Expected<Inputs> Inputs::open(const Entry &entry, int64_t first, int64_t count,
 /// Calls `write(begin, count, data)` for each run of elements of the full
 /// tensor that the rank holds; padding becomes zero.
 template <typename Write>
-static void writeRuns(const Value &value, int64_t rank, char *data,
+static void writeRuns(const EntryTensor &value, int64_t rank, char *data,
                       Write write) {
   if (!value.isShard())
     return write(0, value.type.elements, data);
@@ -62,7 +64,8 @@ static void writeRuns(const Value &value, int64_t rank, char *data,
   }
 }
 
-void Inputs::fillValue(const Value &value, int64_t rank, char *data) const {
+void Inputs::fillValue(const EntryTensor &value, int64_t rank,
+                       char *data) const {
   const Dtype &dtype = *value.type.dtype;
   // A number that is promised to be the same on all ranks is likely to count
   // iterations or to choose an element: the smallest that does something.
@@ -79,7 +82,7 @@ void Inputs::fillValue(const Value &value, int64_t rank, char *data) const {
   });
 }
 
-void Inputs::setValue(const Value &value, int64_t rank, StringRef element,
+void Inputs::setValue(const EntryTensor &value, int64_t rank, StringRef element,
                       char *data) const {
   writeRuns(value, rank, data, [&](int64_t, int64_t count, char *run) {
     for (int64_t i = 0; i < count; ++i)
@@ -88,7 +91,7 @@ void Inputs::setValue(const Value &value, int64_t rank, StringRef element,
 }
 
 Error Inputs::load(int64_t rank, size_t index, void *data) const {
-  const Value &value = entry.arguments[index];
+  const EntryTensor &value = entry.arguments[index];
   if (!constants[index].empty())
     setValue(value, rank, constants[index], static_cast<char *>(data));
   else if (sources.has(rank, index))

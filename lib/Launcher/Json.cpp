@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
@@ -103,7 +104,7 @@ private:
 };
 } // namespace
 
-Expected<llvm::json::Value> mlir::fsdp::parseJson(StringRef text) {
+Expected<llvm::json::Value> mlir::fsdp::launch::parseJson(StringRef text) {
   Scanner scanner(text);
   auto value = scanner.value();
   if (!value)
@@ -111,7 +112,7 @@ Expected<llvm::json::Value> mlir::fsdp::parseJson(StringRef text) {
   return llvm::json::parse(text);
 }
 
-Error mlir::fsdp::forEachMember(
+Error mlir::fsdp::launch::forEachMember(
     StringRef text,
     llvm::function_ref<Error(StringRef name, StringRef value)> function) {
   Scanner scanner(text);

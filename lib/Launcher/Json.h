@@ -19,7 +19,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// Parses text of bounded depth.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text);
@@ -32,6 +32,6 @@ llvm::Error forEachMember(
     llvm::function_ref<llvm::Error(llvm::StringRef name, llvm::StringRef value)>
         function);
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LIB_LAUNCHER_JSON_H

@@ -15,6 +15,7 @@
 #include "llvm/Support/JSON.h"
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
@@ -76,9 +77,9 @@ forEach(const llvm::json::Object &object, StringRef key,
 // Parts
 //===----------------------------------------------------------------------===//
 
-static Expected<std::unique_ptr<Unit>>
+static Expected<std::unique_ptr<UnitRanks>>
 parseUnit(const llvm::json::Object &object, const Grid &grid) {
-  auto unit = std::make_unique<Unit>();
+  auto unit = std::make_unique<UnitRanks>();
   auto name = getString(object, "name");
   if (!name)
     return name.takeError();
@@ -104,9 +105,9 @@ parseUnit(const llvm::json::Object &object, const Grid &grid) {
   return unit;
 }
 
-static Expected<Value> parseValue(const llvm::json::Object &object,
-                                  const Manifest &manifest) {
-  Value value;
+static Expected<EntryTensor> parseValue(const llvm::json::Object &object,
+                                        const Manifest &manifest) {
+  EntryTensor value;
   auto name = getString(object, "name");
   if (!name)
     return name.takeError();
@@ -172,9 +173,9 @@ static Expected<Value> parseValue(const llvm::json::Object &object,
   return value;
 }
 
-static Expected<Entry> parseEntry(const llvm::json::Object &object,
-                                  const Manifest &manifest) {
-  Entry entry;
+static Expected<EntrySignature> parseEntry(const llvm::json::Object &object,
+                                           const Manifest &manifest) {
+  EntrySignature entry;
   auto name = getString(object, "name");
   if (!name)
     return name.takeError();

@@ -13,6 +13,7 @@
 #include <map>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
@@ -63,7 +64,8 @@ Expected<std::vector<std::string>> Processes::gather(const std::string &what,
 }
 
 Expected<Processes::AllResults>
-Processes::results(const Entry &entry, const ResultBuffer &buffer) const {
+Processes::results(const EntrySignature &entry,
+                   const ResultBuffer &buffer) const {
   const size_t count = entry.results.size();
   std::vector<uint64_t> mine(count), all(count * ranks);
   for (size_t i = 0; i < count; ++i)

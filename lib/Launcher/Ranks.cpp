@@ -34,6 +34,7 @@
 #include <mutex>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::Error;
 using llvm::Expected;
 using std::chrono::steady_clock;
@@ -116,7 +117,7 @@ static constexpr double kGraceSeconds = 1;
 
 struct Ranks::State {
   const Manifest &manifest;
-  const Entry &entry;
+  const EntrySignature &entry;
   const RunOptions options;
   const bool separate; ///< the other ranks are other processes
   const bool onHost;   ///< buffers are memory of this process
@@ -131,7 +132,8 @@ struct Ranks::State {
   int64_t finished = 0;
   bool failed = false;
 
-  State(const Manifest &manifest, const Entry &entry, const RunOptions &options)
+  State(const Manifest &manifest, const EntrySignature &entry,
+        const RunOptions &options)
       : manifest(manifest), entry(entry), options(options),
         separate(options.comm != "local"), onHost(options.device == "host"),
         ranks(separate ? 1 : manifest.ranks), meeting(ranks.size()) {}
@@ -216,7 +218,7 @@ bool Ranks::State::load(int64_t index, const Inputs &inputs) {
 std::string Ranks::State::compareUniform(
     int64_t rank, llvm::function_ref<const Word *(int64_t)> wordsOf) {
   size_t place = 0;
-  for (const Value &value : entry.arguments) {
+  for (const EntryTensor &value : entry.arguments) {
     if (!value.isUniform)
       continue;
     const Word &expected = wordsOf(0)[place];
@@ -367,7 +369,8 @@ std::string Ranks::State::firstFailure() {
 Ranks::Ranks(std::unique_ptr<State> state) : state(std::move(state)) {}
 Ranks::~Ranks() = default;
 
-Expected<Ranks> Ranks::create(const Manifest &manifest, const Entry &entry,
+Expected<Ranks> Ranks::create(const Manifest &manifest,
+                              const EntrySignature &entry,
                               const RunOptions &options) {
   auto state = std::make_unique<State>(manifest, entry, options);
   fsdprtOptions runtime = {};

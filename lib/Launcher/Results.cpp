@@ -30,6 +30,7 @@
 #include <thread>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
@@ -40,7 +41,7 @@ namespace {
 /// A tensor of the output, made of buffers of ranks.
 struct View {
   std::string label; ///< in the result line
-  const Value *value;
+  const EntryTensor *value;
   const TensorType *type;
   std::vector<const void *> parts; ///< the shards in order, or the whole
   bool assembled;                  ///< parts are shards of a full tensor
@@ -108,7 +109,7 @@ struct Difference {
 
 class Collector {
 public:
-  Collector(const Manifest &manifest, const Entry &entry,
+  Collector(const Manifest &manifest, const EntrySignature &entry,
             const ResultBuffer &buffer, StringRef path,
             std::optional<int64_t> onlyRank)
       : manifest(manifest), entry(entry), buffer(buffer), path(path),
@@ -128,7 +129,7 @@ private:
   Expected<std::string> processView(const View &view);
 
   const Manifest &manifest;
-  const Entry &entry;
+  const EntrySignature &entry;
   const ResultBuffer &buffer;
   const std::string path;
   const int64_t firstRank, endRank; ///< of those with a file each
@@ -137,7 +138,7 @@ private:
 };
 
 void Collector::addPerRank(size_t index) {
-  const Value &value = entry.results[index];
+  const EntryTensor &value = entry.results[index];
   for (int64_t rank = firstRank; rank < endRank; ++rank)
     views.push_back({value.name + "@" + std::to_string(rank),
                      &value,
@@ -170,7 +171,7 @@ Collector::compare(size_t index, llvm::function_ref<int64_t(int64_t)> key) {
 }
 
 Error Collector::addValue(size_t index) {
-  const Value &value = entry.results[index];
+  const EntryTensor &value = entry.results[index];
   if (isPerRank(path)) {
     addPerRank(index);
     return Error::success();
@@ -194,7 +195,7 @@ Error Collector::addValue(size_t index) {
   };
 
   // Along foreign axes there is no one full tensor.
-  const Unit *unit = value.unit;
+  const UnitRanks *unit = value.unit;
   if (unit && unit->grid.groupSize(unit->foreignAxes) != 1) {
     auto key = [&](int64_t rank) {
       int64_t group = unit->grid.indexInGroup(unit->foreignAxes, rank);
@@ -262,7 +263,7 @@ Error Collector::createFiles() {
   int64_t files = isPerRank(path) ? endRank - firstRank : 1;
   for (int64_t file = 0; file < files; ++file) {
     std::vector<SafetensorsWriter::Tensor> tensors;
-    for (const Value &value : entry.results)
+    for (const EntryTensor &value : entry.results)
       tensors.push_back(
           {value.name, isPerRank(path) ? &value.type : &value.fullType});
     auto writer =
@@ -345,10 +346,10 @@ Expected<std::vector<OutputFile>> Collector::finish() {
 
 } // namespace
 
-Expected<Results>
-mlir::fsdp::writeResults(const Manifest &manifest, const Entry &entry,
-                         const ResultBuffer &buffer, StringRef path,
-                         std::optional<int64_t> onlyRank, Progress &progress) {
+Expected<Results> mlir::fsdp::launch::writeResults(
+    const Manifest &manifest, const EntrySignature &entry,
+    const ResultBuffer &buffer, StringRef path, std::optional<int64_t> onlyRank,
+    Progress &progress) {
   Collector collector(manifest, entry, buffer, path, onlyRank);
   if (Error error = collector.makeViews())
     return error;

@@ -18,15 +18,18 @@
 #include <map>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 using llvm::Twine;
 
-bool mlir::fsdp::isPerRank(StringRef path) { return path.contains(rankMark); }
+bool mlir::fsdp::launch::isPerRank(StringRef path) {
+  return path.contains(rankMark);
+}
 
-std::string mlir::fsdp::replaceMark(StringRef path, StringRef mark,
-                                    StringRef by) {
+std::string mlir::fsdp::launch::replaceMark(StringRef path, StringRef mark,
+                                            StringRef by) {
   std::string result;
   for (size_t at; (at = path.find(mark)) != StringRef::npos;
        path = path.drop_front(at + mark.size()))
@@ -34,7 +37,7 @@ std::string mlir::fsdp::replaceMark(StringRef path, StringRef mark,
   return result + path.str();
 }
 
-std::string mlir::fsdp::pathOfRank(StringRef path, int64_t rank) {
+std::string mlir::fsdp::launch::pathOfRank(StringRef path, int64_t rank) {
   return replaceMark(path, rankMark, std::to_string(rank));
 }
 
@@ -42,12 +45,12 @@ std::string mlir::fsdp::pathOfRank(StringRef path, int64_t rank) {
 // Open and check
 //===----------------------------------------------------------------------===//
 
-static int64_t shardOf(const Value &value, int64_t rank) {
+static int64_t shardOf(const EntryTensor &value, int64_t rank) {
   return value.unit->grid.indexInGroup(value.unit->shardAxes, rank);
 }
 
 /// The shape of a rank's share without its padding.
-static std::vector<int64_t> trueShape(const Value &value, int64_t rank) {
+static std::vector<int64_t> trueShape(const EntryTensor &value, int64_t rank) {
   std::vector<int64_t> shape = value.type.shape;
   if (!value.isShard())
     return shape;
@@ -59,7 +62,7 @@ static std::vector<int64_t> trueShape(const Value &value, int64_t rank) {
 }
 
 /// Compares a tensor with the argument that it is for.
-Expected<Sources::Source> Sources::check(const Value &value, int64_t rank,
+Expected<Sources::Source> Sources::check(const EntryTensor &value, int64_t rank,
                                          Checkpoint::Place place, bool perRank,
                                          Convert convert) const {
   const TensorType &type = perRank ? value.type : value.fullType;
@@ -172,7 +175,7 @@ void Sources::note(const SourceOptions &options,
     notes.push_back("converted without loss: " + llvm::join(kinds, ", "));
 
   llvm::StringSet<> known;
-  for (const Value &value : entry.arguments)
+  for (const EntryTensor &value : entry.arguments)
     known.insert(value.name);
   auto unread = [&](const Checkpoint &checkpoint) {
     std::vector<std::string> unknown = checkpoint.names();
@@ -196,7 +199,7 @@ void Sources::note(const SourceOptions &options,
     unread(*checkpoint);
 }
 
-Expected<Sources> Sources::open(const Entry &entry, int64_t first,
+Expected<Sources> Sources::open(const EntrySignature &entry, int64_t first,
                                 int64_t count, const SourceOptions &options,
                                 std::vector<std::string> &notes) {
   Sources sources(entry);
@@ -245,7 +248,7 @@ struct Sources::Runs {
 };
 
 Error Sources::load(int64_t rank, size_t index, void *data) const {
-  const Value &value = entry.arguments[index];
+  const EntryTensor &value = entry.arguments[index];
   const Source &source = getSource(rank, index);
   Runs runs{1, value.type.elements, 0, value.type.elements,
             value.type.elements};

@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::StringRef;
 
 static const Dtype dtypes[] = {
@@ -95,7 +96,8 @@ std::optional<TensorType> TensorType::parse(StringRef text) {
   return type;
 }
 
-std::string mlir::fsdp::describe(StringRef tag, llvm::ArrayRef<int64_t> shape) {
+std::string mlir::fsdp::launch::describe(StringRef tag,
+                                         llvm::ArrayRef<int64_t> shape) {
   std::string text = tag.str() + " [";
   for (size_t i = 0; i < shape.size(); ++i)
     text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);

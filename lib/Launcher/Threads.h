@@ -20,7 +20,7 @@
 #include <system_error>
 #include <vector>
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 class Threads {
 public:
@@ -67,6 +67,6 @@ private:
   std::vector<pthread_t> threads;
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LIB_LAUNCHER_THREADS_H

@@ -16,6 +16,7 @@
 #include <cstdlib>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   // The manifest ends at its final zero.

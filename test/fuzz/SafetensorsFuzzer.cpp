@@ -21,6 +21,7 @@
 #include <vector>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int descriptor = memfd_create("fuzz", 0);

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
@@ -144,7 +145,7 @@ static Error failure(const Twine &message) {
 static int64_t mostRanks() { return comm == "local" ? 64 : 65536; }
 
 /// Replaces each "{entry}" in a file name.
-static std::string pathOfEntry(StringRef path, const Entry &entry) {
+static std::string pathOfEntry(StringRef path, const EntrySignature &entry) {
   return replaceMark(path, entryMark, entry.name);
 }
 
@@ -290,12 +291,12 @@ static Error checkManifest(const Manifest &manifest,
 }
 
 /// The entries to run, in order.
-static Expected<std::vector<const Entry *>>
+static Expected<std::vector<const EntrySignature *>>
 chooseEntries(const Manifest &manifest) {
-  auto names = llvm::map_range(manifest.entries,
-                               [](const Entry &entry) { return entry.name; });
+  auto names = llvm::map_range(
+      manifest.entries, [](const EntrySignature &entry) { return entry.name; });
   std::string all = llvm::join(names, ", ");
-  std::vector<const Entry *> chosen;
+  std::vector<const EntrySignature *> chosen;
   if (manifest.entries.empty())
     return failure("the artefact has no entry: its source has no public "
                    "function that a launcher can call");
@@ -306,8 +307,9 @@ chooseEntries(const Manifest &manifest) {
     chosen.push_back(&manifest.entries[0]);
   }
   for (const std::string &name : entryNames) {
-    auto entry = llvm::find_if(manifest.entries,
-                               [&](const Entry &e) { return e.name == name; });
+    auto entry = llvm::find_if(manifest.entries, [&](const EntrySignature &e) {
+      return e.name == name;
+    });
     if (entry == manifest.entries.end())
       return failure("the artefact has no entry '" + name +
                      "', expected one of: " + all);
@@ -324,7 +326,7 @@ struct Measurements {
   int64_t peakBytes;
 };
 
-static void printRun(const Manifest &manifest, const Entry &entry,
+static void printRun(const Manifest &manifest, const EntrySignature &entry,
                      Measurements measurements) {
   llvm::outs() << "entry=" << printable(entry.name) << "\n";
   std::vector<double> &seconds = measurements.seconds;
@@ -370,7 +372,7 @@ static std::string traceText(const Ranks &ranks) {
   return text;
 }
 
-static Error writeTrace(const Entry &entry,
+static Error writeTrace(const EntrySignature &entry,
                         const std::vector<std::string> &texts) {
   return writeFile(pathOfEntry(traceFile, entry), "{\"traceEvents\":[\n" +
                                                       llvm::join(texts, ",\n") +
@@ -378,7 +380,7 @@ static Error writeTrace(const Entry &entry,
 }
 
 /// After a run of ranks that are threads.
-static Error finish(const Manifest &manifest, const Entry &entry,
+static Error finish(const Manifest &manifest, const EntrySignature &entry,
                     const Ranks &ranks, Progress &progress) {
   if (!traceFile.empty())
     if (Error error = writeTrace(entry, {traceText(ranks)}))
@@ -418,8 +420,9 @@ static Error publishTogether(const Processes &processes,
 /// After a run of ranks that are processes, of which this is one: rank 0 prints
 /// for all. A file of full tensors is rank 0's, of a file per rank each writes
 /// its own.
-static Error finishSeparate(const Manifest &manifest, const Entry &entry,
-                            const Ranks &ranks, Progress &progress) {
+static Error finishSeparate(const Manifest &manifest,
+                            const EntrySignature &entry, const Ranks &ranks,
+                            Progress &progress) {
   const int64_t rank = ranks.first();
   Processes processes(ranks.context(), rank, manifest.ranks, timeout);
   std::vector<double> numbers = ranks.seconds();
@@ -484,7 +487,7 @@ static Error finishSeparate(const Manifest &manifest, const Entry &entry,
 }
 
 /// Everything that follows once the ranks exist.
-static Error execute(const Manifest &manifest, const Entry &entry,
+static Error execute(const Manifest &manifest, const EntrySignature &entry,
                      fsdprtEntry function, const MadeUp &madeUp, Ranks &ranks,
                      Progress &progress) {
   SourceOptions files;
@@ -516,7 +519,7 @@ static void printError(Error error) {
 
 /// What all ranks have to be told alike, for they may be processes that
 /// somebody has started one by one.
-static std::vector<std::string> describeRun(const Entry &entry) {
+static std::vector<std::string> describeRun(const EntrySignature &entry) {
   auto all = [](StringRef option, const cl::list<std::string> &values) {
     std::string text;
     for (const std::string &value : values)
@@ -534,7 +537,7 @@ static std::vector<std::string> describeRun(const Entry &entry) {
 
 /// One entry, on ranks of its own.
 static Error runEntry(const Artefact &artefact, const Manifest &manifest,
-                      const Entry &entry, RunOptions options,
+                      const EntrySignature &entry, RunOptions options,
                       const MadeUp &madeUp, Progress &progress) {
   options.agreed = describeRun(entry);
   auto function = artefact.load(entry.name);
@@ -600,7 +603,7 @@ static Error run(Progress &progress) {
   MadeUp madeUp{std::move(*constants), std::nullopt};
   if (fillSeed.getNumOccurrences())
     madeUp.seed = fillSeed;
-  for (const Entry *entry : *entries)
+  for (const EntrySignature *entry : *entries)
     if (Error error =
             runEntry(*artefact, *manifest, *entry, options, madeUp, progress))
       return error;

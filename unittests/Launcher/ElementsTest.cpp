@@ -20,6 +20,7 @@
 #include <cstring>
 
 using namespace mlir::fsdp;
+using namespace mlir::fsdp::launch;
 using llvm::APFloat;
 
 namespace {

@@ -16,7 +16,7 @@
 
 #include <string>
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// What can be read from the file without loading it: loading one of another
 /// ABI version would fail with the dynamic linker's words instead of ours.
@@ -31,6 +31,6 @@ struct Artefact {
   llvm::Expected<fsdprtEntry> load(llvm::StringRef entry) const;
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_ARTEFACT_H

@@ -20,7 +20,7 @@
 
 #include "llvm/ADT/StringSet.h"
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 class Checkpoint {
 public:
@@ -53,6 +53,6 @@ private:
   llvm::StringMap<Place> places;      ///< of an index, what is wanted
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_CHECKPOINT_H

@@ -13,7 +13,7 @@
 
 #include <map>
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// What --set=NAME=VALUE says, by name: each element of argument NAME is VALUE,
 /// on all ranks.
@@ -25,15 +25,15 @@ public:
 
   /// Every name must be an argument's of one of the entries, and every value
   /// one of its dtype.
-  llvm::Error check(llvm::ArrayRef<const Entry *> entries) const;
+  llvm::Error check(llvm::ArrayRef<const EntrySignature *> entries) const;
 
   /// The bytes of an element, empty if nothing is said about the argument.
-  std::string find(const Value &argument) const;
+  std::string find(const EntryTensor &argument) const;
 
 private:
   std::map<std::string, std::string, std::less<>> values; ///< as written
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_CONSTANTS_H

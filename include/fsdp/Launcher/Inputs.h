@@ -12,7 +12,7 @@
 #include "fsdp/Launcher/Constants.h"
 #include "fsdp/Launcher/Sources.h"
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// What arguments hold that no file has.
 struct MadeUp {
@@ -26,7 +26,7 @@ public:
   /// Opens the files and finds every argument in them or in the fill, or
   /// refuses; with a file per rank those of `count` ranks from `first`. `notes`
   /// receives what is worth a word and no error.
-  static llvm::Expected<Inputs> open(const Entry &entry, int64_t first,
+  static llvm::Expected<Inputs> open(const EntrySignature &entry, int64_t first,
                                      int64_t count, SourceOptions options,
                                      const MadeUp &madeUp,
                                      std::vector<std::string> &notes);
@@ -35,18 +35,18 @@ public:
   llvm::Error load(int64_t rank, size_t index, void *data) const;
 
 private:
-  Inputs(const Entry &entry, Sources sources)
+  Inputs(const EntrySignature &entry, Sources sources)
       : entry(entry), sources(std::move(sources)) {}
-  void fillValue(const Value &value, int64_t rank, char *data) const;
-  void setValue(const Value &value, int64_t rank, llvm::StringRef element,
+  void fillValue(const EntryTensor &value, int64_t rank, char *data) const;
+  void setValue(const EntryTensor &value, int64_t rank, llvm::StringRef element,
                 char *data) const;
 
-  const Entry &entry;
+  const EntrySignature &entry;
   Sources sources;
   std::vector<std::string> constants; ///< by argument; empty: none
   std::optional<uint64_t> seed;
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_INPUTS_H

@@ -21,27 +21,27 @@
 
 #include "llvm/Support/Error.h"
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// What an argument or result is; see the attributes fsdp.shard and so on.
 enum class Role { Value, Full, FullGrad, Shard, ShardGrad };
 
 /// The ranks that share a unit's parameters. Members of a group are numbered
 /// row major over its axes as listed; the axes in neither list are foreign.
-struct Unit {
+struct UnitRanks {
   std::string name;
   Grid grid;
   std::vector<int64_t> shardAxes, replicateAxes, foreignAxes;
 };
 
 /// An argument or a result of an entry.
-struct Value {
+struct EntryTensor {
   std::string name; ///< of its tensor in files
   Role role = Role::Value;
-  bool isUniform = false;     ///< an argument that is the same on all ranks
-  const Unit *unit = nullptr; ///< null for Role::Value
-  TensorType type;            ///< what a rank holds
-  TensorType fullType;        ///< of a shard; `type` otherwise
+  bool isUniform = false; ///< an argument that is the same on all ranks
+  const UnitRanks *unit = nullptr;   ///< null for Role::Value
+  TensorType type;                   ///< what a rank holds
+  TensorType fullType;               ///< of a shard; `type` otherwise
   std::optional<ParamLayout> layout; ///< of a shard
 
   bool isShard() const {
@@ -49,9 +49,9 @@ struct Value {
   }
 };
 
-struct Entry {
+struct EntrySignature {
   std::string name;
-  std::vector<Value> arguments, results;
+  std::vector<EntryTensor> arguments, results;
 };
 
 struct Manifest {
@@ -60,12 +60,12 @@ struct Manifest {
   int64_t ranks = 0;
   std::string planHash;
   int32_t driver = 0; ///< the least one, as CUDA counts; 0 if it needs none
-  std::vector<std::unique_ptr<Unit>> units;
-  std::vector<Entry> entries;
+  std::vector<std::unique_ptr<UnitRanks>> units;
+  std::vector<EntrySignature> entries;
 
   static llvm::Expected<Manifest> parse(llvm::StringRef json);
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_MANIFEST_H

@@ -18,7 +18,7 @@
 #include "fsdp/Launcher/Results.h"
 #include "fsdp/Runtime/Runtime.h"
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 class Processes {
 public:
@@ -47,7 +47,7 @@ public:
     std::vector<std::vector<const void *>> buffers; ///< by result, by rank
     std::vector<std::unique_ptr<char[]>> received;
   };
-  llvm::Expected<AllResults> results(const Entry &entry,
+  llvm::Expected<AllResults> results(const EntrySignature &entry,
                                      const ResultBuffer &buffer) const;
 
 private:
@@ -61,6 +61,6 @@ private:
   const double timeoutSeconds;
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_PROCESSES_H

@@ -14,7 +14,7 @@
 #include <string>
 #include <unistd.h>
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// Shows what is being done on standard error, if that is a terminal and the
 /// program has run for a while: short runs and log files stay clean.
@@ -45,6 +45,6 @@ private:
   bool shown = false;
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_PROGRESS_H

@@ -14,7 +14,7 @@
 #include "fsdp/Launcher/Progress.h"
 #include "fsdp/Runtime/Runtime.h"
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 struct RunOptions {
   std::string comm = "local", device = "host";
@@ -44,7 +44,7 @@ struct TraceEvent {
 class Ranks {
 public:
   static llvm::Expected<Ranks> create(const Manifest &manifest,
-                                      const Entry &entry,
+                                      const EntrySignature &entry,
                                       const RunOptions &options);
   Ranks(Ranks &&) = default;
   ~Ranks();
@@ -89,6 +89,6 @@ private:
   std::unique_ptr<State> state;
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_RANKS_H

@@ -15,7 +15,7 @@
 
 #include <functional>
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// Finds a rank's buffer of result number `index`.
 using ResultBuffer = std::function<const void *(int64_t rank, size_t index)>;
@@ -33,10 +33,10 @@ struct Results {
 /// the ranks and called NAME@RANK in the lines. `onlyRank`: with a file per
 /// rank, one line and one file of this rank alone.
 llvm::Expected<Results>
-writeResults(const Manifest &manifest, const Entry &entry,
+writeResults(const Manifest &manifest, const EntrySignature &entry,
              const ResultBuffer &buffer, llvm::StringRef path,
              std::optional<int64_t> onlyRank, Progress &progress);
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_RESULTS_H

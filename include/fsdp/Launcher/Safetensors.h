@@ -27,7 +27,7 @@
 
 #include <memory>
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// A file that is open for reading by position.
 class File {
@@ -115,6 +115,6 @@ private:
   std::vector<int64_t> offsets; ///< in the file
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_SAFETENSORS_H

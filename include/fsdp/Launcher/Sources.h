@@ -18,7 +18,7 @@
 #include "fsdp/Launcher/Checkpoint.h"
 #include "fsdp/Launcher/Manifest.h"
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// What stands for the entry's name and for a rank in names of files.
 inline constexpr llvm::StringRef entryMark = "{entry}", rankMark = "{rank}";
@@ -50,8 +50,8 @@ class Sources {
 public:
   /// Opens the files for `count` ranks from `first` and finds the arguments in
   /// them, or refuses. `notes` receives what is worth a word and no error.
-  static llvm::Expected<Sources> open(const Entry &entry, int64_t first,
-                                      int64_t count,
+  static llvm::Expected<Sources> open(const EntrySignature &entry,
+                                      int64_t first, int64_t count,
                                       const SourceOptions &options,
                                       std::vector<std::string> &notes);
 
@@ -73,9 +73,9 @@ private:
   };
   struct Runs;
 
-  explicit Sources(const Entry &entry) : entry(entry) {}
+  explicit Sources(const EntrySignature &entry) : entry(entry) {}
   llvm::Error openRank(int64_t rank, const SourceOptions &options);
-  llvm::Expected<Source> check(const Value &value, int64_t rank,
+  llvm::Expected<Source> check(const EntryTensor &value, int64_t rank,
                                Checkpoint::Place place, bool perRank,
                                Convert convert) const;
   void note(const SourceOptions &options, std::vector<std::string> &notes);
@@ -83,13 +83,13 @@ private:
     return places[places.size() == 1 ? 0 : rank - first][index];
   }
 
-  const Entry &entry;
+  const EntrySignature &entry;
   int64_t first = 0; ///< the rank of places[0]
   std::vector<std::unique_ptr<Checkpoint>> checkpoints; ///< that all ranks read
   std::vector<std::vector<std::unique_ptr<Checkpoint>>> ofRanks;
   std::vector<std::vector<Source>> places; ///< by rank, or of all; by argument
 };
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_SOURCES_H

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace mlir::fsdp {
+namespace mlir::fsdp::launch {
 
 /// An element type, under the three names that it has.
 struct Dtype {
@@ -74,6 +74,6 @@ struct TensorType {
 /// "BF16 [8, 3]", the way messages about files put it.
 std::string describe(llvm::StringRef tag, llvm::ArrayRef<int64_t> shape);
 
-} // namespace mlir::fsdp
+} // namespace mlir::fsdp::launch
 
 #endif // FSDP_LAUNCHER_TENSORTYPE_H
