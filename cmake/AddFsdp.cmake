@@ -13,6 +13,8 @@ set(FSDP_WARNINGS -Wall -Wextra -Werror)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # In what TableGen writes.
   list(APPEND FSDP_WARNINGS -Wno-unused-parameter)
+  # In what std::stable_sort of libstdc++ 12 is made of.
+  list(APPEND FSDP_WARNINGS -Wno-deprecated-declarations)
 endif()
 
 function(fsdp_add_library name)

@@ -116,7 +116,7 @@ static Registry &getRegistry() {
 void mlir::fsdp::registerBucketPolicy(StringRef name,
                                       BucketPolicyFactory factory) {
   Registry &registry = getRegistry();
-  std::lock_guard lock(registry.mutex);
+  std::lock_guard<std::mutex> lock(registry.mutex);
   registry.factories[name.str()] = std::move(factory);
 }
 
@@ -127,7 +127,7 @@ mlir::fsdp::createBucketPolicy(StringRef name,
   Registry &registry = getRegistry();
   BucketPolicyFactory factory;
   {
-    std::lock_guard lock(registry.mutex);
+    std::lock_guard<std::mutex> lock(registry.mutex);
     auto found = registry.factories.find(name.str());
     if (found == registry.factories.end()) {
       SmallVector<StringRef> names;

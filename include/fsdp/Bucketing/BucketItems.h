@@ -92,10 +92,10 @@ struct BucketItem {
   /// Casts in the collective's block that make what is packed out of what no
   /// item makes, in order. They go in front of the item when it moves up, so
   /// that they keep nobody apart whom fsdp-fuse-casts would then let meet.
-  SmallVector<Operation *> inputCasts;
+  SmallVector<Operation *> inputCasts = {};
   /// Casts of the unpacked tensors in the collective's block, in order. They
   /// follow the item when it moves down.
-  SmallVector<Operation *> casts;
+  SmallVector<Operation *> casts = {};
   /// Number of the unit op that the item comes from, in program order.
   unsigned origin = 0;
 
