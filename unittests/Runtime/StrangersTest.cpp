@@ -302,6 +302,7 @@ TEST(Secret, ProofsAreNotUsedAgain) {
     EXPECT_EQ(theirs.size(), 32u);
     // Without the secret there is nothing better to say.
     ASSERT_TRUE(stranger.say(proof.empty() ? theirs : proof));
+    EXPECT_EQ(stranger.hear(32), std::string(32, '\0'));
     EXPECT_TRUE(stranger.isClosed());
     proof = theirs;
   }
@@ -329,6 +330,36 @@ TEST(Secret, AnImpostorIsNoRankZero) {
             "127.0.0.1:" + std::to_string(port) +
                 " is no rank 0 of ours: it does not know the secret");
   impostor.join();
+}
+
+// Rank 0 closes a connection that takes too long; the rank at its other end may
+// have the right secret all the same.
+TEST(Secret, AClosedConnectionIsNoOtherSecret) {
+  int64_t port = 0;
+  RawSocket listener(bindSocket(port));
+  ASSERT_TRUE(listener);
+  int on = 1; // rank 0 comes to this port later
+  setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  listen(listener.get(), 1);
+  Status status;
+  std::unique_ptr<Channel> one, zero;
+  std::thread rank([&] {
+    status =
+        createTcpChannel("127.0.0.1", port, 1, 2, 20, "correct horse", {}, one);
+  });
+  {
+    RawSocket socket(accept(listener.get(), nullptr, nullptr));
+    EXPECT_EQ(socket.hear(40).size(), 40u);
+    socket.say("fsdprts1" + std::string(32, 'n'));
+    EXPECT_EQ(socket.hear(32).size(), 32u);
+    listener = RawSocket();
+  }
+  EXPECT_EQ(
+      createTcpChannel("127.0.0.1", port, 0, 2, 20, "correct horse", {}, zero)
+          .message,
+      "");
+  rank.join();
+  EXPECT_EQ(status.message, "");
 }
 
 TEST(Secret, ComesFromTheEnvironmentOrAFile) {
@@ -558,6 +589,29 @@ TEST(Addresses, APortInUse) {
       << status.message;
   EXPECT_NE(status.message.find("Address already in use"), std::string::npos)
       << status.message;
+}
+
+// Of the ports that clients are given, a rank that comes before rank 0 may get
+// the very one that it connects to. It goes on waiting.
+TEST(Addresses, ARankIsNoRankZeroForItself) {
+  for (const char *secret : {"", "correct horse"}) {
+    int64_t port = 0;
+    Socket self(bindSocket(port));
+    ASSERT_TRUE(self);
+    sockaddr_in address = loopAddress(port);
+    ASSERT_EQ(connect(self.get(), reinterpret_cast<sockaddr *>(&address),
+                      sizeof(address)),
+              0);
+    Greeting greeting;
+    greeting.ranks = 2;
+    greeting.rank = 1;
+    std::string why;
+    EXPECT_EQ(
+        greetRankZero(self, "there", secret, greeting, deadlineAfter(20), why)
+            .message,
+        "");
+    EXPECT_EQ(why, "nobody listens");
+  }
 }
 
 TEST(Addresses, OneOfAnotherMachine) {

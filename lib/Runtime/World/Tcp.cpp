@@ -245,6 +245,16 @@ std::string fsdprt::otherEnd(const Socket &socket) {
   return describeAddress(reinterpret_cast<sockaddr *>(&address), size);
 }
 
+bool fsdprt::isConnectedToItself(const Socket &socket) {
+  sockaddr_storage here = {}, there = {};
+  socklen_t hereSize = sizeof(here), thereSize = sizeof(there);
+  return getsockname(socket.get(), reinterpret_cast<sockaddr *>(&here),
+                     &hereSize) == 0 &&
+         getpeername(socket.get(), reinterpret_cast<sockaddr *>(&there),
+                     &thereSize) == 0 &&
+         hereSize == thereSize && std::memcmp(&here, &there, hereSize) == 0;
+}
+
 std::string fsdprt::describePlace(const std::string &host, int64_t port) {
   const std::string end = ":" + std::to_string(port);
   return host.find(':') == std::string::npos ? host + end

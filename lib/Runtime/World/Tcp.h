@@ -74,6 +74,11 @@ Status connectTo(const std::string &host, int64_t port,
 /// "127.0.0.1:4000", "[::1]:4000": the other end of a connection.
 std::string otherEnd(const Socket &socket);
 
+/// True of a connection whose two ends are one socket. TCP allows that, and who
+/// tries again and again to reach a free port of those that the system gives to
+/// clients is given that port now and then.
+bool isConnectedToItself(const Socket &socket);
+
 /// "HOST:PORT", with brackets around an address of IPv6.
 std::string describePlace(const std::string &host, int64_t port);
 

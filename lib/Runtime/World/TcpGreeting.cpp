@@ -23,6 +23,9 @@ using namespace fsdprt;
 static const std::string plainMagic = "fsdprt01", secretMagic = "fsdprts1";
 static constexpr size_t magicBytes = 8, nonceBytes = 32, proofBytes = 32;
 
+/// Rank 0's answer to a wrong proof, in the place of its own.
+static const std::string wrongProof(proofBytes, '\0');
+
 static Status invalid(std::string why) {
   return {FSDPRT_INVALID_ARGUMENT, std::move(why)};
 }
@@ -141,6 +144,7 @@ void Caller::advance() {
   }
   case Proof:
     if (!equalInConstantTime(in, proofOf(false, secret, nonces))) {
+      say(wrongProof);
       why = "it does not know the secret";
       return;
     }
@@ -181,6 +185,10 @@ Status fsdprt::greetRankZero(const Socket &socket, const std::string &where,
     return Status();
   };
   why.clear();
+  if (isConnectedToItself(socket)) {
+    why = "nobody listens";
+    return {};
+  }
   if (!secret.empty()) {
     std::string nonces = makeNonce();
     if (nonces.empty())
@@ -196,10 +204,10 @@ Status fsdprt::greetRankZero(const Socket &socket, const std::string &where,
     if (!sendAll(socket, proofOf(false, secret, nonces), deadline))
       return noAnswer();
     if (!receiveAll(socket, got, proofBytes, deadline))
-      return Clock::now() < deadline
-                 ? invalid("rank 0 at " + where +
-                           " has another secret than this rank")
-                 : noAnswer();
+      return noAnswer();
+    if (got == wrongProof)
+      return invalid("rank 0 at " + where +
+                     " has another secret than this rank");
     if (!equalInConstantTime(got, proofOf(true, secret, nonces)))
       return invalid(where +
                      " is no rank 0 of ours: it does not know the secret");

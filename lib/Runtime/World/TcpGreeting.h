@@ -19,6 +19,9 @@
 //   to rank 0     HMAC-SHA256(secret, "fsdprt rank" A B)
 //   from rank 0   HMAC-SHA256(secret, "fsdprt rank 0" A B)
 //
+// Rank 0 answers a wrong proof with 32 zeros. A connection that is only closed
+// says nothing about secrets: rank 0 has lost patience, or has ended.
+//
 // A side that expects the other one of the two beginnings says so by its own
 // eight bytes, and closes.
 //
