@@ -35,6 +35,10 @@ llvm_config.add_tool_substitutions(
     ["fsdp-opt", "fsdp-compile", "fsdp-run", "not", "split-file"],
     ([other] if other else []) + [bin_dir, config.llvm_tools_dir],
 )
+# `--param sanitized`: they are built with sanitizers, which reserve terabytes of
+# address space, and make tools slower and larger.
+if "sanitized" in lit_config.params:
+    config.available_features.add("sanitized")
 # For the modules of fsdp_test.ptx, which start it.
 config.environment["FSDP_OPT"] = os.path.join(bin_dir, "fsdp-opt")
 

@@ -251,7 +251,10 @@ def sanitized_tools(step):
             "ninja", "-C", folder, "--quiet", f"-j{step.jobs}", *targets
         )[0]
         counts += (
-            run_lit(step, f"--param=tools={folder / 'bin'}", f"--filter={filter}")
+            run_lit(
+                step, f"--param=tools={folder / 'bin'}", "--param=sanitized",
+                f"--filter={filter}",
+            )
             if ok else Counts(0, 1)
         )
     return counts
