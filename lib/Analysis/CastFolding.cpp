@@ -100,9 +100,8 @@ static std::optional<AdjacentCast> getCastBefore(Value operand,
 }
 
 /// The casts behind `result`, where the member travels as `wire`.
-static std::optional<AdjacentCast> getCastAfter(BucketUserOpInterface op,
-                                                Value result,
-                                                const BucketMember &member) {
+static std::optional<AdjacentCast>
+getCastAfter(LocalOpInterface op, Value result, const BucketMember &member) {
   AdjacentCast found;
   bool isOnlyCasts = true;
   for (Operation *user : result.getUsers()) {
@@ -116,11 +115,11 @@ static std::optional<AdjacentCast> getCastAfter(BucketUserOpInterface op,
   ParamOp param = member.param;
   Type from = getElementTypeOrSelf(result.getType());
   found.type = found.casts.front()->getResult(0).getType();
-  auto split = dyn_cast<SplitOp>(op.getOperation());
   if (param.isOpaque())
     found.whyKeep = "the storage of an opaque parameter is never cast";
-  else if (split && !split.getAdd().empty())
-    found.whyKeep = "split adds before the cast";
+  else if (!op.getAdd().empty())
+    found.whyKeep =
+        llvm::formatv("{0} adds before the cast", op->getName().stripDialect());
   else if (!isExactCast(member.wire, from))
     found.whyKeep =
         llvm::formatv("{0} rounds from {1} to {2} already",
@@ -140,11 +139,11 @@ static std::optional<AdjacentCast> getCastAfter(BucketUserOpInterface op,
 }
 
 std::optional<AdjacentCast>
-mlir::fsdp::getAdjacentCast(BucketUserOpInterface op, Value value,
+mlir::fsdp::getAdjacentCast(LocalOpInterface op, Value value,
                             const BucketMember &member) {
   if (op.isBufferForm())
     return std::nullopt;
-  if (isa<ConcatOp, ChunkCatOp>(op.getOperation()))
+  if (op.packs())
     return getCastBefore(value, member);
   return getCastAfter(op, value, member);
 }

@@ -31,16 +31,13 @@ Collectives::Collectives(Operation *root, const DirectCalls &calls,
 /// The unit whose groups an op's ranks are: of a bucket's members, all are
 /// equal. Null if the op is no collective.
 static UnitOp getUnit(Operation *op, SymbolTableCollection &symbolTable) {
-  FlatSymbolRefAttr name;
-  if (auto unshard = dyn_cast<UnshardOp>(op))
-    name = unshard.getUnitAttr();
-  else if (auto reduce = dyn_cast<ReduceGradsOp>(op))
-    name = reduce.getUnitAttr();
-  if (name)
-    return symbolTable.lookupNearestSymbolFrom<UnitOp>(op, name);
-  if (!isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(op))
+  if (auto unitOp = dyn_cast<UnitOpInterface>(op))
+    return symbolTable.lookupNearestSymbolFrom<UnitOp>(op,
+                                                       unitOp.getUnitAttr());
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
+  if (!collective)
     return {};
-  BucketOp bucket = lookupBucket(cast<BucketUserOpInterface>(op), symbolTable);
+  BucketOp bucket = lookupBucket(collective, symbolTable);
   auto member = cast<SymbolRefAttr>(bucket.getMembers()[0]);
   return lookupParam(bucket, member, symbolTable).getUnit();
 }
@@ -55,13 +52,15 @@ void Collectives::add(Operation *op, GridAxes &axes,
     return;
   StringRef grid = unit.getGrid();
   ArrayRef<int64_t> shape = group->gridShape;
-  bool shards = isa<UnshardOp, ReduceGradsOp, AllGatherOp, ReduceScatterOp>(op);
-  bool replicates = isa<ReduceGradsOp, AllReduceOp>(op);
-
+  SmallVector<SmallVector<int64_t>> groups;
   Collective collective{op, "unit", unit.getSymName(), unit.getSymNameAttr(), 0,
                         0,  {}};
-  if (auto user = dyn_cast<BucketUserOpInterface>(op)) {
-    BucketOp bucket = lookupBucket(user, symbolTable);
+  if (auto unitOp = dyn_cast<UnitOpInterface>(op)) {
+    groups = unitOp.getGroups(*group);
+  } else {
+    auto issued = cast<CollectiveOpInterface>(op);
+    groups = {issued.getGroupAxes(*group)};
+    BucketOp bucket = lookupBucket(issued, symbolTable);
     collective.kind = "bucket";
     collective.name = bucket.getSymName();
     collective.payload = bucket.getMembers();
@@ -82,10 +81,8 @@ void Collectives::add(Operation *op, GridAxes &axes,
     if (it == communicators.end())
       communicators.push_back(communicator);
   };
-  if (shards)
-    addGroup(group->shardAxes);
-  if (replicates)
-    addGroup(group->replicateAxes);
+  for (ArrayRef<int64_t> groupAxes : groups)
+    addGroup(groupAxes);
   if (!collective.group)
     return;
   collective.tolerated =

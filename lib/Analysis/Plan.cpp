@@ -68,11 +68,20 @@ private:
 };
 } // namespace
 
+/// Takes over the first number that is given.
+static void setOnce(std::optional<double> &entry, FloatAttr number) {
+  if (!entry && number)
+    entry = number.getValueAsDouble();
+}
+
 /// Adds one collective. Gradients of other dtypes or other casts around the
 /// local ops make no difference to the other ranks, and are left out.
-static void addToHash(Hasher &hasher, StringRef collective,
-                      const BucketPlan &bucket) {
-  hasher.add(collective);
+static void addToHash(Hasher &hasher, CollectiveOpInterface collective,
+                      const BucketPlan &bucket,
+                      SymbolTableCollection &symbolTables) {
+  bool isOther = collective.getCollectiveKind() == CollectiveKind::Other;
+  OperationName name = collective->getName();
+  hasher.add(isOther ? name.getStringRef() : name.stripDialect());
   hasher.add(stringifyBucketKind(bucket.kind));
   hasher.add(ArrayRef(bucket.shardAxes));
   hasher.add(ArrayRef(bucket.replicateAxes));
@@ -91,6 +100,22 @@ static void addToHash(Hasher &hasher, StringRef collective,
   hasher.add(bucket.divide);
   hasher.add(bucket.splitDivide);
   hasher.add(bucket.accumulate);
+  if (!isOther)
+    return;
+  // Of our own collectives, the name and the bucket say this.
+  BucketOp symbol = lookupBucket(collective, symbolTables);
+  UnitGroup group = ResolvedBucket::get(symbol, symbolTables)->group;
+  hasher.add(ArrayRef<int64_t>(collective.getGroupAxes(group)));
+  std::optional<CollectiveReduction> reduction =
+      collective.getCollectiveReduction();
+  hasher.add(static_cast<uint64_t>(reduction.has_value()));
+  if (!reduction)
+    return;
+  hasher.add(std::optional<ReduceOp>(reduction->op));
+  std::optional<double> multiplier;
+  setOnce(multiplier, reduction->multiplier);
+  hasher.add(multiplier);
+  hasher.add(reduction->accumulate ? reduction->accumulate.getValue() : Type());
 }
 
 //===----------------------------------------------------------------------===//
@@ -112,9 +137,7 @@ static int64_t getBytes(Value value) {
   return getTensorBytes(cast<ShapedType>(value.getType()));
 }
 
-static bool isLocalOp(Operation *op) {
-  return isa<ConcatOp, ChunkCatOp, UnchunkOp, SplitOp>(op);
-}
+static bool isLocalOp(Operation *op) { return isa<LocalOpInterface>(op); }
 
 /// True for a widening or narrowing of a whole tensor or buffer, also where it
 /// has become a loop over elements.
@@ -196,8 +219,8 @@ public:
 private:
   unsigned getBucket(BucketUserOpInterface op);
   void addBucketUser(BucketUserOpInterface op);
-  void addReduction(BucketUserOpInterface op, BucketPlan &bucket);
-  void addLocalOp(BucketUserOpInterface op, BucketPlan &bucket);
+  void addCollective(CollectiveOpInterface op, BucketPlan &bucket);
+  void addLocalOp(LocalOpInterface op, BucketPlan &bucket);
   void addCasts(Value value);
 
   SymbolTableCollection &symbolTables;
@@ -240,26 +263,31 @@ unsigned Planner::getBucket(BucketUserOpInterface op) {
   return entry->second;
 }
 
-/// Takes over what `op` says about the reduction.
-void Planner::addReduction(BucketUserOpInterface op, BucketPlan &bucket) {
-  auto set = [](std::optional<double> &entry, std::optional<APFloat> value) {
-    if (!entry && value)
-      entry = value->convertToDouble();
-  };
-  if (auto pack = dyn_cast<ChunkCatOp>(op.getOperation()))
-    set(bucket.divide, pack.getDivide());
-  if (auto split = dyn_cast<SplitOp>(op.getOperation()))
-    set(bucket.splitDivide, split.getDivide());
-  if (auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation())) {
+void Planner::addCollective(CollectiveOpInterface op, BucketPlan &bucket) {
+  std::optional<CollectiveReduction> reduction = op.getCollectiveReduction();
+  switch (op.getCollectiveKind()) {
+  case CollectiveKind::AllGather:
+    ++plan.allGathers;
+    return;
+  case CollectiveKind::ReduceScatter:
+    ++plan.reduceScatters;
     if (bucket.reduceScatter)
       return;
-    bucket.reduceScatter = scatter.getReduction();
-    set(bucket.premul, scatter.getMultiplier());
-    bucket.accumulate = scatter.getAccumulate().value_or(Type());
-  }
-  if (auto allReduce = dyn_cast<AllReduceOp>(op.getOperation()))
+    bucket.reduceScatter = reduction->op;
+    setOnce(bucket.premul, reduction->multiplier);
+    if (reduction->accumulate)
+      bucket.accumulate = reduction->accumulate.getValue();
+    return;
+  case CollectiveKind::AllReduce:
+    ++plan.allReduces;
     if (!bucket.allReduce)
-      bucket.allReduce = allReduce.getReduction();
+      bucket.allReduce = reduction->op;
+    return;
+  case CollectiveKind::Other:
+    ++plan.otherCollectives;
+    return;
+  }
+  llvm_unreachable("unknown kind of collective");
 }
 
 /// Counts the casts that lead to `value`, or that it leads to.
@@ -284,9 +312,10 @@ void Planner::addCasts(Value value) {
   }
 }
 
-void Planner::addLocalOp(BucketUserOpInterface op, BucketPlan &bucket) {
+void Planner::addLocalOp(LocalOpInterface op, BucketPlan &bucket) {
   ++plan.launches;
-  bool isPack = isa<ConcatOp, ChunkCatOp>(op.getOperation());
+  bool isPack = op.packs();
+  setOnce(isPack ? bucket.divide : bucket.splitDivide, op.getDivideAttr());
   int64_t memberBytes = 0;
   for (auto [value, member] :
        llvm::zip_equal(op.getMemberValues(), bucket.members)) {
@@ -298,7 +327,7 @@ void Planner::addLocalOp(BucketUserOpInterface op, BucketPlan &bucket) {
   }
   if (isPack) { // writes gaps and padding too
     addBytes(plan.bytesRead, memberBytes);
-    addBytes(plan.bytesWritten, isa<ChunkCatOp>(op.getOperation())
+    addBytes(plan.bytesWritten, op.getBucketValue().second == BucketForm::Packed
                                     ? bucket.packedBytes
                                     : bucket.rowBytes);
     return;
@@ -308,29 +337,26 @@ void Planner::addLocalOp(BucketUserOpInterface op, BucketPlan &bucket) {
   for (auto [value, member] :
        llvm::zip_equal(op.getMemberValues(), bucket.members))
     addBytes(plan.bytesRead, getBytes(value.getType(), member.dtype));
-  if (auto split = dyn_cast<SplitOp>(op.getOperation()))
-    for (Value old : split.getAdd())
-      addBytes(plan.bytesRead, getBytes(old));
+  for (Value old : op.getAdd())
+    addBytes(plan.bytesRead, getBytes(old));
 }
 
 void Planner::addBucketUser(BucketUserOpInterface op) {
   BucketPlan &bucket = plan.buckets[getBucket(op)];
-  addReduction(op, bucket);
-  if (isLocalOp(op))
-    addLocalOp(op, bucket);
-  plan.allGathers += isa<AllGatherOp>(op.getOperation());
-  plan.reduceScatters += isa<ReduceScatterOp>(op.getOperation());
-  plan.allReduces += isa<AllReduceOp>(op.getOperation());
+  if (auto local = dyn_cast<LocalOpInterface>(op.getOperation()))
+    addLocalOp(local, bucket);
+  else if (auto collective = dyn_cast<CollectiveOpInterface>(op.getOperation()))
+    addCollective(collective, bucket);
 }
 
 LogicalResult Planner::run(ModuleOp module) {
   SmallVector<BucketUserOpInterface, 0> users;
-  // The collectives in order: op and bucket.
-  SmallVector<std::pair<StringRef, unsigned>, 0> issued;
+  // The collectives in order, with their buckets.
+  SmallVector<std::pair<CollectiveOpInterface, unsigned>, 0> issued;
   DenseMap<Operation *, unsigned> units;
   WalkResult walked =
       module.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
-        if (isa<UnshardOp, ReduceGradsOp>(op))
+        if (isa<UnitOpInterface>(op))
           return op->emitOpError(
               "has no plan yet: run fsdp-expand-units first");
         if (auto unit = dyn_cast<UnitOp>(op)) {
@@ -341,8 +367,8 @@ LogicalResult Planner::run(ModuleOp module) {
         if (!user)
           return WalkResult::advance();
         users.push_back(user);
-        if (!isLocalOp(op))
-          issued.push_back({op->getName().stripDialect(), getBucket(user)});
+        if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+          issued.push_back({collective, getBucket(user)});
         return WalkResult::advance();
       });
   if (walked.wasInterrupted())
@@ -354,7 +380,7 @@ LogicalResult Planner::run(ModuleOp module) {
     plan.units[units.lookup(unit)].buckets.push_back(index);
   Hasher hasher;
   for (auto [collective, index] : issued)
-    addToHash(hasher, collective, plan.buckets[index]);
+    addToHash(hasher, collective, plan.buckets[index], symbolTables);
   plan.hash = hasher.get();
   return success();
 }

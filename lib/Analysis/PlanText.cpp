@@ -93,16 +93,18 @@ llvm::json::Object mlir::fsdp::toJSON(const Plan &plan) {
         {"reason", decision.reason},
         {"items", llvm::json::Array(decision.items)},
     });
+  llvm::json::Object counts{
+      {"all_gather", plan.allGathers},
+      {"reduce_scatter", plan.reduceScatters},
+      {"all_reduce", plan.allReduces},
+      {"launches", plan.launches},
+  };
+  if (plan.otherCollectives)
+    counts["other_collective"] = plan.otherCollectives;
   return llvm::json::Object{
       {"version", 1},
       {"units", std::move(units)},
-      {"counts",
-       llvm::json::Object{
-           {"all_gather", plan.allGathers},
-           {"reduce_scatter", plan.reduceScatters},
-           {"all_reduce", plan.allReduces},
-           {"launches", plan.launches},
-       }},
+      {"counts", std::move(counts)},
       {"bytes",
        llvm::json::Object{
            {"read", plan.bytesRead},
@@ -126,8 +128,8 @@ static size_t getRank(StringRef key) {
       "name", "buckets", "kind", "wire", "align", "group", "members", "param",
       "offset_bytes", "elements", "dtype", "from", "to", "row_bytes",
       "row_elements", "packed_bytes", "padding_bytes", "reduce_scatter",
-      "premul", "all_reduce", "divide", "split_divide", "accumulate",
-      "launches"};
+      "premul", "all_reduce", "other_collective", "divide", "split_divide",
+      "accumulate", "launches"};
   return llvm::find(order, key) - std::begin(order);
 }
 
@@ -276,6 +278,8 @@ void mlir::fsdp::printText(const Plan &plan, raw_ostream &os) {
   line("all-gathers", plan.allGathers);
   line("reduce-scatters", plan.reduceScatters);
   line("all-reduces", plan.allReduces);
+  if (plan.otherCollectives)
+    line("other collectives", plan.otherCollectives);
   line("launches", plan.launches);
   line("bytes read", plan.bytesRead);
   line("bytes written", plan.bytesWritten);

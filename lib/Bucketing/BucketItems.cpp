@@ -113,7 +113,9 @@ static OpTy getOwnProducer(Value value, FlatSymbolRefAttr bucket) {
 }
 
 static void findGatherOps(BucketItem &item) {
-  auto gather = cast<AllGatherOp>(item.collective);
+  auto gather = dyn_cast<AllGatherOp>(item.collective);
+  if (!gather)
+    return;
   auto concat =
       getOwnProducer<ConcatOp>(gather.getFlat(), gather.getBucketAttr());
   auto unchunk =
@@ -125,7 +127,9 @@ static void findGatherOps(BucketItem &item) {
 }
 
 static void findReduceOps(BucketItem &item) {
-  auto scatter = cast<ReduceScatterOp>(item.collective);
+  auto scatter = dyn_cast<ReduceScatterOp>(item.collective);
+  if (!scatter)
+    return;
   FlatSymbolRefAttr bucket = scatter.getBucketAttr();
   auto chunkCat = getOwnProducer<ChunkCatOp>(scatter.getPacked(), bucket);
   Value flat = scatter.getFlat();
@@ -207,18 +211,20 @@ static ArrayAttr getReductionKey(const BucketItem &item) {
   auto add = [&](Attribute part) {
     parts.push_back(part ? part : UnitAttr::get(context));
   };
-  auto addCollective = [&](auto op) {
-    add(op.getReductionAttr());
-    add(op.getMultiplierAttr());
-    add(op.getAccumulateAttr());
+  auto addCollective = [&](Operation *op) {
+    CollectiveReduction reduction =
+        *cast<CollectiveOpInterface>(op).getCollectiveReduction();
+    add(ReduceOpAttr::get(context, reduction.op));
+    add(reduction.multiplier);
+    add(reduction.accumulate);
   };
-  addCollective(cast<ReduceScatterOp>(item.collective));
-  auto split = cast<SplitOp>(item.unpack);
-  add(cast<ChunkCatOp>(item.pack).getDivideAttr());
-  add(split.getDivideAttr());
-  add(BoolAttr::get(context, split.getAdd().empty()));
+  addCollective(item.collective);
+  auto unpack = cast<LocalOpInterface>(item.unpack);
+  add(cast<LocalOpInterface>(item.pack).getDivideAttr());
+  add(unpack.getDivideAttr());
+  add(BoolAttr::get(context, unpack.getAdd().empty()));
   if (item.allReduce)
-    addCollective(cast<AllReduceOp>(item.allReduce));
+    addCollective(item.allReduce);
   return ArrayAttr::get(context, parts);
 }
 
@@ -332,8 +338,18 @@ LogicalResult Collector::add(BucketUserOpInterface op) {
               "runs before bufferization";
   BucketOp bucket = lookupBucket(op, symbolTables);
   ++result.numUsers[bucket];
-  if (isa<AllGatherOp, ReduceScatterOp>(op.getOperation()))
-    addItem(op, bucket);
+  // An item is led by what goes over the shard group: its flat shards become
+  // rows, or the reverse.
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op.getOperation()))
+    switch (collective.getCollectiveKind()) {
+    case CollectiveKind::AllGather:
+    case CollectiveKind::ReduceScatter:
+      addItem(op, bucket);
+      break;
+    case CollectiveKind::AllReduce:
+    case CollectiveKind::Other:
+      break;
+    }
   return success();
 }
 

@@ -130,9 +130,8 @@ void BucketPlacement::findBounds(unsigned index) {
     }
     needs(operand, user);
   }
-  if (auto split = dyn_cast<SplitOp>(item.unpack))
-    for (Value old : split.getAdd())
-      needs(old, split);
+  for (Value old : cast<LocalOpInterface>(item.unpack).getAdd())
+    needs(old, item.unpack);
   if (item.unpack->getBlock() != block)
     isUsedBy(item.unpack, item.collective);
   SmallPtrSet<Operation *, 8> casts(item.casts.begin(), item.casts.end());

@@ -103,7 +103,7 @@ struct Cutter {
 /// Plans one op.
 class Planner {
 public:
-  Planner(BucketUserOpInterface op, const ResolvedBucket &bucket)
+  Planner(LocalOpInterface op, const ResolvedBucket &bucket)
       : op(op), bucket(bucket),
         isFlat(op.getMemberForm() == MemberForm::Shard) {}
   FailureOr<TilePlan> build();
@@ -117,7 +117,7 @@ private:
   LogicalResult addMember(size_t index, Type element);
   LogicalResult toGranules();
 
-  BucketUserOpInterface op;
+  LocalOpInterface op;
   const ResolvedBucket &bucket;
   const bool isFlat;
   bool changesValues = false; ///< divides or adds
@@ -219,13 +219,10 @@ LogicalResult Planner::toGranules() {
 }
 
 FailureOr<TilePlan> Planner::build() {
-  plan.packs = isa<ConcatOp, ChunkCatOp>(op.getOperation());
+  plan.packs = op.packs();
   plan.rows = isFlat ? 1 : bucket.layout.ranks;
   plan.rowBytes = bucket.layout.rowBytes;
-  if (auto chunkCat = dyn_cast<ChunkCatOp>(op.getOperation()))
-    changesValues = chunkCat.getDivide().has_value();
-  else if (auto split = dyn_cast<SplitOp>(op.getOperation()))
-    changesValues = split.getDivide() || !split.getAdd().empty();
+  changesValues = op.changesValues();
   copyBytes = findCopyBytes();
   // Members without elements lie at the next one's start.
   ends.resize(bucket.members.size());
@@ -245,7 +242,7 @@ FailureOr<TilePlan> Planner::build() {
   return plan;
 }
 
-FailureOr<TilePlan> TilePlan::get(BucketUserOpInterface op,
+FailureOr<TilePlan> TilePlan::get(LocalOpInterface op,
                                   const ResolvedBucket &bucket) {
   return Planner(op, bucket).build();
 }

@@ -72,7 +72,7 @@ private:
   bool reachesRuntime(Operation *op) const;
   void lowerLinearIndex(shard::ProcessLinearIndexOp op);
   LogicalResult lowerMultiIndex(shard::ProcessMultiIndexOp op);
-  LogicalResult lowerCollective(BucketUserOpInterface op);
+  LogicalResult lowerCollective(CollectiveOpInterface op);
   LogicalResult lowerLaunch(gpu::LaunchFuncOp op);
   LogicalResult addArguments(func::FuncOp function);
   void requireDriver(func::FuncOp function);
@@ -289,35 +289,39 @@ LogicalResult RuntimeLowering::lowerMultiIndex(shard::ProcessMultiIndexOp op) {
   return success();
 }
 
-/// What a reduction says in its record.
-template <typename OpTy>
-static void addReduction(OpTy op, CollectiveRecord &record) {
-  record.reduction = getRuntimeReduction(op.getReduction());
-  record.multiplier =
-      op.getMultiplier().value_or(APFloat(0.0)).convertToDouble();
-  record.accumulate = static_cast<bool>(op.getAccumulate());
+/// The fsdprtCollectiveKind of a collective; none for what the runtime has not.
+static std::optional<int32_t> getRuntimeKind(CollectiveKind kind) {
+  switch (kind) {
+  case CollectiveKind::AllGather:
+    return FSDPRT_ALL_GATHER;
+  case CollectiveKind::ReduceScatter:
+    return FSDPRT_REDUCE_SCATTER;
+  case CollectiveKind::AllReduce:
+    return FSDPRT_ALL_REDUCE;
+  case CollectiveKind::Other:
+    return std::nullopt;
+  }
+  llvm_unreachable("unknown kind of collective");
 }
 
 /// A constant record and, on the frame, three lists of one: the record, what is
 /// sent, and what is received.
-LogicalResult RuntimeLowering::lowerCollective(BucketUserOpInterface op) {
+LogicalResult RuntimeLowering::lowerCollective(CollectiveOpInterface op) {
   CollectiveRecord record;
   record.bucket = lookupBucket(op, symbolTable);
   FailureOr<ResolvedBucket> resolved = ResolvedBucket::get(
       record.bucket, symbolTable, [&] { return op->emitOpError(); });
   if (failed(resolved))
     return failure();
-  const UnitGroup &group = resolved->group;
+  record.kind = *getRuntimeKind(op.getCollectiveKind()); // it was checked
+  record.axes = llvm::to_vector(op.getGroupAxes(resolved->group));
   record.count = resolved->layout.rowElements();
-  record.axes = group.shardAxes;
-  record.kind = FSDPRT_ALL_GATHER;
-  if (auto scatter = dyn_cast<ReduceScatterOp>(op.getOperation())) {
-    record.kind = FSDPRT_REDUCE_SCATTER;
-    addReduction(scatter, record);
-  } else if (auto reduce = dyn_cast<AllReduceOp>(op.getOperation())) {
-    record.kind = FSDPRT_ALL_REDUCE;
-    record.axes = group.replicateAxes;
-    addReduction(reduce, record);
+  if (std::optional<CollectiveReduction> reduction =
+          op.getCollectiveReduction()) {
+    record.reduction = getRuntimeReduction(reduction->op);
+    if (reduction->multiplier)
+      record.multiplier = reduction->multiplier.getValueAsDouble();
+    record.accumulate = static_cast<bool>(reduction->accumulate);
   }
 
   ImplicitLocOpBuilder b(op->getLoc(), op);
@@ -327,9 +331,8 @@ LogicalResult RuntimeLowering::lowerCollective(BucketUserOpInterface op) {
     ImplicitLocOpBuilder top(function.getLoc(), module.getContext());
     lists = createFrameArray(top, function, 3);
   }
-  Value values[] = {calls.collective(b, record),
-                    createPointer(b, op->getOperand(0)),
-                    createPointer(b, op.getOutputOperands().front())};
+  Value values[] = {calls.collective(b, record), createPointer(b, op.getSent()),
+                    createPointer(b, op.getReceived())};
   SmallVector<Value> operands{getContext(op)};
   for (auto [index, value] : llvm::enumerate(values)) {
     LLVM::GEPArg place = static_cast<int32_t>(index);
@@ -398,8 +401,9 @@ LogicalResult RuntimeLowering::lower(Operation *op) {
         return lowerMultiIndex(index);
       })
       .Case([&](gpu::LaunchFuncOp launch) { return lowerLaunch(launch); })
-      .Case<AllGatherOp, ReduceScatterOp, AllReduceOp>(
-          [&](auto collective) { return lowerCollective(collective); })
+      .Case([&](CollectiveOpInterface collective) {
+        return lowerCollective(collective);
+      })
       .Default([](Operation *) { return success(); });
 }
 
@@ -520,7 +524,7 @@ void RuntimeLowering::eraseDeclarations() {
 static LogicalResult checkNothingIsLeft(ModuleOp module) {
   WalkResult result = module.walk([](Operation *op) -> WalkResult {
     auto user = dyn_cast<BucketUserOpInterface>(op);
-    if (isa<UnshardOp, ReduceGradsOp>(op))
+    if (isa<UnitOpInterface>(op))
       return op->emitOpError("has no lowering to the runtime: expected "
                              "fsdp-expand-units to have removed it");
     if (!user)
@@ -528,9 +532,13 @@ static LogicalResult checkNothingIsLeft(ModuleOp module) {
     if (!user.isBufferForm())
       return op->emitOpError("has no lowering to the runtime: expected the "
                              "buffer form, after bufferization");
-    if (!isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(op))
+    auto collective = dyn_cast<CollectiveOpInterface>(op);
+    if (!collective)
       return op->emitOpError("has no lowering to the runtime: expected "
                              "convert-fsdp-to-tiles to have removed it");
+    if (!getRuntimeKind(collective.getCollectiveKind()))
+      return op->emitOpError("has no lowering to the runtime: expected it to "
+                             "be replaced where its dialect is lowered");
     if (!op->getParentOfType<func::FuncOp>())
       return op->emitOpError("has no lowering to the runtime: expected it "
                              "inside of a func.func");

@@ -55,12 +55,12 @@ public:
       : module(module), options(options),
         kernels(module, symbolTables, chip, options.features) {}
 
-  LogicalResult lower(BucketUserOpInterface op);
+  LogicalResult lower(LocalOpInterface op);
 
 private:
   /// A local op on dense buffers, and what is known of it.
   struct LocalOp {
-    BucketUserOpInterface op;
+    LocalOpInterface op;
     FunctionOpInterface parent;
     const TilePlan &plan;
     TileFunction function;
@@ -73,7 +73,7 @@ private:
                  ArrayRef<Value> members, ArrayRef<Value> old);
 
   LLVM::LLVMFuncOp getOrCreateFunction(const TileFunction &function);
-  LLVM::GlobalOp createTable(Operation *parent, BucketUserOpInterface op,
+  LLVM::GlobalOp createTable(Operation *parent, LocalOpInterface op,
                              const TilePlan &plan, unsigned addressSpace);
 
   ModuleOp module;
@@ -94,7 +94,7 @@ struct FsdpToTilesPass : fsdp::impl::FsdpToTilesPassBase<FsdpToTilesPass> {
 /// Gives `op` densely packed buffers where it has others: a copy of each that
 /// it reads, and one that is copied back for each that it writes. Bufferization
 /// of a program that hands us slices of larger tensors leads here.
-static void makeContiguous(BucketUserOpInterface op) {
+static void makeContiguous(LocalOpInterface op) {
   OperandRange outputs = op.getOutputOperands();
   unsigned firstOutput = outputs.getBeginOperandIndex();
   for (OpOperand &operand : op->getOpOperands()) {
@@ -130,7 +130,7 @@ TileLowering::getOrCreateFunction(const TileFunction &function) {
 
 /// The name of the op's bucket and the op, in the characters that every symbol
 /// may have: PTX knows no dots.
-static std::string getCodeName(BucketUserOpInterface op) {
+static std::string getCodeName(LocalOpInterface op) {
   std::string name =
       (op.getBucketAttr().getValue() + "_" + op->getName().stripDialect())
           .str();
@@ -142,8 +142,7 @@ static std::string getCodeName(BucketUserOpInterface op) {
 
 /// The records of `plan`, as a constant of `parent`, a symbol table. Ops with
 /// equal records share one: the layers of a model, and parameters of one shape.
-LLVM::GlobalOp TileLowering::createTable(Operation *parent,
-                                         BucketUserOpInterface op,
+LLVM::GlobalOp TileLowering::createTable(Operation *parent, LocalOpInterface op,
                                          const TilePlan &plan,
                                          unsigned addressSpace) {
   SmallVector<int32_t, 0> words;
@@ -169,7 +168,7 @@ LLVM::GlobalOp TileLowering::createTable(Operation *parent,
 
 /// For the CPU: one call for the tiles of one run, one for the strided ones.
 void TileLowering::callTileFunction(const LocalOp &local) {
-  BucketUserOpInterface op = local.op;
+  LocalOpInterface op = local.op;
   const TilePlan &plan = local.plan;
   LLVM::LLVMFuncOp callee = getOrCreateFunction(local.function);
   LLVM::GlobalOp table = createTable(module, op, plan, /*addressSpace=*/0);
@@ -180,7 +179,7 @@ void TileLowering::callTileFunction(const LocalOp &local) {
   };
   Value members = createWordArray(b, local.parent, local.members);
   Value old = createWordArray(b, local.parent, local.old);
-  Value rows = createPointer(b, op.getBucketValues().front().first);
+  Value rows = createPointer(b, op.getBucketValue().first);
   Value tiles = LLVM::AddressOfOp::create(b, table);
   auto call = [&](int64_t first, int64_t count, bool rowsOutside) {
     if (count == 0)
@@ -224,7 +223,7 @@ void TileLowering::runKernels(const LocalOp &local) {
 
 void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
                              ArrayRef<Value> members, ArrayRef<Value> old) {
-  BucketUserOpInterface op = local.op;
+  LocalOpInterface op = local.op;
   LLVM::GlobalOp table =
       createTable(kernels.getParent(), op, plan, kKernelAddressSpace);
   TileKernel kernel = {getCodeName(op), local.function, plan,
@@ -238,12 +237,12 @@ void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
   SmallVector<Value> values(members);
   llvm::append_range(values, old);
   Value addresses = createWordArray(b, local.parent, values);
-  Value rows = createPointer(b, op.getBucketValues().front().first);
+  Value rows = createPointer(b, op.getBucketValue().first);
   kernels.run(b, callee, addresses, rows, plan.tiles.size(), plan.rows,
               kernel.rowsFirst());
 }
 
-LogicalResult TileLowering::lower(BucketUserOpInterface op) {
+LogicalResult TileLowering::lower(LocalOpInterface op) {
   FailureOr<ResolvedBucket> bucket =
       ResolvedBucket::get(lookupBucket(op, symbolTables), symbolTables);
   if (failed(bucket))
@@ -267,17 +266,15 @@ LogicalResult TileLowering::lower(BucketUserOpInterface op) {
            << " rows, but a grid of blocks at most " << kMaxRows;
 
   makeContiguous(op);
-  std::optional<APFloat> divide;
-  LocalOp local = {op, parent, *plan, {}, op.getMemberValues(), {}};
-  if (auto chunkCat = dyn_cast<ChunkCatOp>(op.getOperation())) {
-    divide = chunkCat.getDivide();
-  } else if (auto split = dyn_cast<SplitOp>(op.getOperation())) {
-    divide = split.getDivide();
-    llvm::append_range(local.old, split.getAdd());
-  }
+  LocalOp local = {op,
+                   parent,
+                   *plan,
+                   {},
+                   op.getMemberValues(),
+                   llvm::to_vector_of<Value>(op.getAdd())};
   local.function = {plan->packs, plan->pairs, std::nullopt, !local.old.empty()};
-  if (divide)
-    local.function.divide = divide->convertToDouble();
+  if (FloatAttr divide = op.getDivideAttr())
+    local.function.divide = divide.getValueAsDouble();
   if (options.target == TileTarget::Cpu)
     callTileFunction(local);
   else
@@ -287,22 +284,19 @@ LogicalResult TileLowering::lower(BucketUserOpInterface op) {
 }
 
 /// Bytes of the parameters of the largest kernel, if nothing limits them.
-static int64_t getParameterBytes(ArrayRef<BucketUserOpInterface> ops) {
+static int64_t getParameterBytes(ArrayRef<LocalOpInterface> ops) {
   int64_t addresses = 0;
-  for (BucketUserOpInterface op : ops) {
+  for (LocalOpInterface op : ops) {
     int64_t members = op.getMemberValues().size();
-    auto split = dyn_cast<SplitOp>(op.getOperation());
-    bool adds = split && !split.getAdd().empty();
-    addresses = std::max(addresses, adds ? 2 * members : members);
+    int64_t added = op.getAdd().size();
+    addresses = std::max(addresses, members + added);
   }
   return getParameterBytes(std::min(addresses, kMaxAddresses));
 }
 
 void FsdpToTilesPass::runOnOperation() {
-  SmallVector<BucketUserOpInterface> ops;
-  WalkResult walk = getOperation().walk([&](BucketUserOpInterface op) {
-    if (isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(op.getOperation()))
-      return WalkResult::advance();
+  SmallVector<LocalOpInterface> ops;
+  WalkResult walk = getOperation().walk([&](LocalOpInterface op) {
     if (!op.isBufferForm()) {
       op.emitOpError("is on tensors, expected the buffer form: run "
                      "one-shot-bufferize first");
@@ -322,7 +316,7 @@ void FsdpToTilesPass::runOnOperation() {
       return signalPassFailure();
   }
   TileLowering lowering(getOperation(), options, gpuChip);
-  for (BucketUserOpInterface op : ops)
+  for (LocalOpInterface op : ops)
     if (failed(lowering.lower(op)))
       return signalPassFailure();
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OptionalError.h"
 #include "fsdp/Dialect/Fsdp.h"
 
 #include "llvm/ADT/SmallString.h"
@@ -20,39 +21,30 @@ using namespace mlir::fsdp;
 FailureOr<ResolvedBucket>
 ResolvedBucket::get(BucketOp bucket, SymbolTableCollection &symbolTable,
                     function_ref<InFlightDiagnostic()> emitError) {
-  // Adds to the error if there is one to make; always fails.
-  auto fail = [&](auto &&describe) -> LogicalResult {
-    if (!emitError)
-      return failure();
-    InFlightDiagnostic diag = emitError();
-    diag << "bucket '" << bucket.getSymName() << "' ";
-    describe(diag);
-    return failure();
+  auto fail = [&] {
+    return OptionalError(emitError, "bucket", bucket.getSymName());
   };
 
   // C3, C5: what the layout needs to be computed.
   Type wire = bucket.getWire();
-  if (!isFloatDtype(wire) && !(bucket.isBytes() && bucket.isGather()))
-    return fail([&](InFlightDiagnostic &diag) {
-      diag << "has the wire type ";
-      if (bucket.isBytes())
-        diag << "bytes";
-      else
-        diag << wire;
-      diag << ", expected the floating-point dtype f16, bf16, f32 or f64"
-           << (bucket.isGather() ? ", or bytes" : "");
-    });
+  if (!isFloatDtype(wire) && !(bucket.isBytes() && bucket.isGather())) {
+    OptionalError error = fail();
+    error << "has the wire type ";
+    if (bucket.isBytes())
+      error << "bytes";
+    else
+      error << wire;
+    error << ", expected the floating-point dtype f16, bf16, f32 or f64"
+          << (bucket.isGather() ? ", or bytes" : "");
+    return error;
+  }
   int64_t align = bucket.getAlignment();
   if (!isValidAlign(align))
-    return fail([&](InFlightDiagnostic &diag) {
-      diag << "has align " << align << ", expected a power of two from 1 to "
-           << kMaxAlign;
-    });
+    return fail() << "has align " << align
+                  << ", expected a power of two from 1 to " << kMaxAlign;
   // C1
   if (bucket.getMembers().empty())
-    return fail([&](InFlightDiagnostic &diag) {
-      diag << "has no member, expected at least one";
-    });
+    return fail() << "has no member, expected at least one";
 
   ResolvedBucket resolved;
   resolved.bucket = bucket;
@@ -64,74 +56,61 @@ ResolvedBucket::get(BucketOp bucket, SymbolTableCollection &symbolTable,
     // C1
     ParamOp param = lookupParam(bucket, name, symbolTable);
     if (!param)
-      return fail([&](InFlightDiagnostic &diag) {
-        diag << "has the unknown member " << name;
-      });
+      return fail() << "has the unknown member " << name;
     if (!seen.insert(name).second)
-      return fail([&](InFlightDiagnostic &diag) {
-        diag << "has the member " << name << " twice";
-      });
+      return fail() << "has the member " << name << " twice";
     // C2: members of one unit stand together, so compare once per unit.
     UnitOp unit = param.getUnit();
     if (unit != lastUnit) {
       FailureOr<UnitGroup> group = unit.getGroup(symbolTable);
       if (failed(group))
-        return fail([&](InFlightDiagnostic &diag) {
-          diag << "has a member of unit '" << unit.getSymName()
-               << "', whose grid or axes are not valid";
-        });
+        return fail() << "has a member of unit '" << unit.getSymName()
+                      << "', whose grid or axes are not valid";
       if (resolved.members.empty())
         resolved.group = *group;
       else if (*group != resolved.group)
-        return fail([&](InFlightDiagnostic &diag) {
-          diag << "has members on different grids or axes: '"
-               << resolved.members.front().param.getSymName() << "' and '"
-               << param.getSymName() << "'";
-        });
+        return fail() << "has members on different grids or axes: '"
+                      << resolved.members.front().param.getSymName()
+                      << "' and '" << param.getSymName() << "'";
       lastUnit = unit;
     }
     // C4
     if (!bucket.isGather() && param.getFrozen())
-      return fail([&](InFlightDiagnostic &diag) {
-        diag << "reduces the member '" << param.getSymName()
-             << "', which is frozen and has no gradient";
-      });
+      return fail() << "reduces the member '" << param.getSymName()
+                    << "', which is frozen and has no gradient";
     if (param.isOpaque() && !bucket.isBytes())
-      return fail([&](InFlightDiagnostic &diag) {
-        diag << "has the wire type " << wire << ", but its member '"
-             << param.getSymName() << "' of " << param.getStorageType()
-             << " cannot be cast: expected bytes";
-      });
+      return fail() << "has the wire type " << wire << ", but its member '"
+                    << param.getSymName() << "' of " << param.getStorageType()
+                    << " cannot be cast: expected bytes";
     // C6
     std::optional<ParamLayout> layout =
         param.getLayout(resolved.group.shardSize());
     if (!layout)
-      return fail([&](InFlightDiagnostic &diag) {
-        diag << "has the member '" << param.getSymName()
-             << "', which is too large";
-      });
+      return fail() << "has the member '" << param.getSymName()
+                    << "', which is too large";
     Type memberWire = bucket.isBytes() ? param.getParamType() : wire;
     std::optional<int64_t> units =
         getStorageUnits(memberWire, layout->elements);
     if (!units)
-      return fail([&](InFlightDiagnostic &diag) {
-        diag << "has the member '" << param.getSymName() << "' of "
-             << memberWire << ", whose shards are no whole bytes";
-      });
+      return fail() << "has the member '" << param.getSymName() << "' of "
+                    << memberWire << ", whose shards are no whole bytes";
     sizes.push_back({*units, getDtypeBytes(memberWire)});
     resolved.members.push_back({param, memberWire, *layout, Segment()});
   }
   std::optional<BucketLayout> layout = BucketLayout::get(
       sizes, resolved.group.shardSize(), getDtypeBytes(wire), align);
   if (!layout)
-    return fail([&](InFlightDiagnostic &diag) {
-      diag << "is too large: expected fewer than 2^62 bytes";
-    });
+    return fail() << "is too large: expected fewer than 2^62 bytes";
   resolved.layout = std::move(*layout);
   for (auto [member, segment] :
        llvm::zip_equal(resolved.members, resolved.layout.segments))
     member.segment = segment;
   return resolved;
+}
+
+FlatSymbolRefAttr ResolvedBucket::getSymbol() const {
+  BucketOp op = bucket;
+  return FlatSymbolRefAttr::get(op.getSymNameAttr());
 }
 
 RankedTensorType ResolvedBucket::getPackedType() const {
@@ -201,10 +180,9 @@ static bool fitsMember(ShapedType type, const BucketMember &member,
   return isFloatDtype(type.getElementType());
 }
 
-/// Checks everything about `op` that depends on its bucket: constraints C1 to
-/// C3 of the local ops, C1 and C2 of the collectives.
-static LogicalResult verifyBucketUse(BucketUserOpInterface op,
-                                     SymbolTableCollection &symbolTable) {
+// Constraints C1 to C3 of the local ops, C1 and C2 of the collectives.
+LogicalResult mlir::fsdp::verifyBucketUse(BucketUserOpInterface op,
+                                          SymbolTableCollection &symbolTable) {
   BucketOp bucket = lookupBucket(op, symbolTable);
   if (!bucket)
     return op.emitOpError("uses the unknown bucket ") << op.getBucketAttr();
@@ -242,11 +220,10 @@ static LogicalResult verifyBucketUse(BucketUserOpInterface op,
     return noteBucket(diag);
   }
 
-  SmallVector<Value> values = op.getMemberValues();
-  bool isCollective =
-      isa<AllGatherOp, ReduceScatterOp, AllReduceOp>(op.getOperation());
-  if (isCollective)
+  auto local = dyn_cast<LocalOpInterface>(op.getOperation());
+  if (!local)
     return success();
+  SmallVector<Value> values = local.getMemberValues();
   if (values.size() != resolved->members.size()) {
     InFlightDiagnostic diag =
         op.emitOpError("expects ")
@@ -256,11 +233,11 @@ static LogicalResult verifyBucketUse(BucketUserOpInterface op,
   }
   for (auto [index, value] : llvm::enumerate(values)) {
     if (fitsMember(cast<ShapedType>(value.getType()), resolved->members[index],
-                   op.getMemberForm()))
+                   local.getMemberForm()))
       continue;
     ParamOp param = resolved->members[index].param;
     RankedTensorType expected =
-        resolved->getMemberType(index, op.getMemberForm());
+        resolved->getMemberType(index, local.getMemberForm());
     InFlightDiagnostic diag =
         op.emitOpError() << "has " << value.getType() << " for member '"
                          << param.getSymName() << "' of bucket "
@@ -274,9 +251,7 @@ static LogicalResult verifyBucketUse(BucketUserOpInterface op,
   return success();
 }
 
-/// Checks that `op` is wholly in one form: tensors and results, or memrefs,
-/// `outs` and no result.
-static LogicalResult verifyForm(BucketUserOpInterface op) {
+LogicalResult mlir::fsdp::verifyBucketForm(BucketUserOpInterface op) {
   bool isBuffer = op.isBufferForm();
   if (isBuffer == op.getOutputOperands().empty())
     return op.emitOpError("on bucket ")
@@ -309,14 +284,11 @@ static LogicalResult verifyPositive(BucketUserOpInterface op, StringRef what,
 // Shared effects
 //===----------------------------------------------------------------------===//
 
-/// A buffer form reads its inputs and writes its outputs. In the value form a
-/// local op has no effect; a collective allocates, which keeps it where it is
-/// and lets an unused one die.
-static void
-getBucketUseEffects(BucketUserOpInterface op, bool isCollective,
-                    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+void mlir::fsdp::getBucketUserEffects(
+    BucketUserOpInterface op,
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   if (!op.isBufferForm()) {
-    if (isCollective)
+    if (!isa<LocalOpInterface>(op.getOperation()))
       for (OpResult result : op->getResults())
         effects.emplace_back(MemoryEffects::Allocate::get(), result);
     return;
@@ -334,30 +306,39 @@ getBucketUseEffects(BucketUserOpInterface op, bool isCollective,
   }
 }
 
-/// What all users of a bucket have in common.
-#define FSDP_BUCKET_USER(OpTy, kind, isCollective)                             \
-  BucketKind OpTy::getRequiredKind() { return BucketKind::kind; }              \
-  LogicalResult OpTy::verifySymbolUses(SymbolTableCollection &symbolTable) {   \
-    return verifyBucketUse(*this, symbolTable);                                \
-  }                                                                            \
-  void OpTy::getEffects(                                                       \
-      SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {               \
-    getBucketUseEffects(*this, isCollective, effects);                         \
-  }                                                                            \
-  Speculation::Speculatability OpTy::getSpeculatability() {                    \
-    return isCollective || isBufferForm() ? Speculation::NotSpeculatable       \
-                                          : Speculation::Speculatable;         \
-  }
+Speculation::Speculatability
+mlir::fsdp::getBucketUserSpeculatability(BucketUserOpInterface op) {
+  return isa<LocalOpInterface>(op.getOperation()) && !op.isBufferForm()
+             ? Speculation::Speculatable
+             : Speculation::NotSpeculatable;
+}
 
-FSDP_BUCKET_USER(ConcatOp, gather, false)
-FSDP_BUCKET_USER(UnchunkOp, gather, false)
-FSDP_BUCKET_USER(AllGatherOp, gather, true)
-FSDP_BUCKET_USER(ChunkCatOp, reduce, false)
-FSDP_BUCKET_USER(SplitOp, reduce, false)
-FSDP_BUCKET_USER(ReduceScatterOp, reduce, true)
-FSDP_BUCKET_USER(AllReduceOp, reduce, true)
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
 
-#undef FSDP_BUCKET_USER
+StringRef StageRange::whyNotAt(Stage stage) const {
+  if (stage == Stage::Input) // declared to packed
+    return first > Stage::Packed ? early : StringRef();
+  if (stage < first)
+    return early;
+  return stage > last ? late : StringRef();
+}
+
+StageRange mlir::fsdp::getBucketStages() {
+  return {Stage::Explicit, Stage::Buffered,
+          "buckets come later, from fsdp-expand-units", ""};
+}
+
+SmallVector<StageRange, 2>
+mlir::fsdp::getBucketUserStages(BucketUserOpInterface op) {
+  if (op.isBufferForm())
+    return {getBucketStages(),
+            {Stage::Buffered, Stage::Buffered, "buffer forms come later", ""}};
+  return {getBucketStages(),
+          {Stage::Explicit, Stage::Packed, "",
+           "it works on tensors: bufferization should have replaced it"}};
+}
 
 //===----------------------------------------------------------------------===//
 // Packing ops: concat and chunk_cat
@@ -375,29 +356,41 @@ static SmallVector<Value> getResultsOrOutputs(BucketUserOpInterface op) {
   return llvm::to_vector_of<Value>(op->getResults());
 }
 
-using BucketValues = SmallVector<std::pair<Value, BucketForm>>;
-
+bool ConcatOp::packs() { return true; }
 SmallVector<Value> ConcatOp::getMemberValues() {
   return llvm::to_vector_of<Value>(getInputs());
+}
+void ConcatOp::build(OpBuilder &builder, OperationState &state,
+                     const ResolvedBucket &bucket, ValueRange inputs) {
+  build(builder, state, bucket.getFlatType(), inputs, bucket.getSymbol(),
+        /*output=*/Value());
 }
 MemberForm ConcatOp::getMemberForm() { return MemberForm::Shard; }
 BucketValues ConcatOp::getBucketValues() {
   return {{getResultOrOutput(*this), BucketForm::Flat}};
 }
-OperandRange ConcatOp::getOutputOperands() { return getODSOperands(1); }
-LogicalResult ConcatOp::verify() { return verifyForm(*this); }
+MutableOperandRange ConcatOp::getOutputOperandsMutable() {
+  return getOutputMutable();
+}
 
+bool ChunkCatOp::packs() { return true; }
 SmallVector<Value> ChunkCatOp::getMemberValues() {
   return llvm::to_vector_of<Value>(getInputs());
+}
+void ChunkCatOp::build(OpBuilder &builder, OperationState &state,
+                       const ResolvedBucket &bucket, ValueRange inputs,
+                       FloatAttr divide) {
+  build(builder, state, bucket.getPackedType(), inputs, bucket.getSymbol(),
+        divide, /*output=*/Value());
 }
 MemberForm ChunkCatOp::getMemberForm() { return MemberForm::Full; }
 BucketValues ChunkCatOp::getBucketValues() {
   return {{getResultOrOutput(*this), BucketForm::Packed}};
 }
-OperandRange ChunkCatOp::getOutputOperands() { return getODSOperands(1); }
+MutableOperandRange ChunkCatOp::getOutputOperandsMutable() {
+  return getOutputMutable();
+}
 LogicalResult ChunkCatOp::verify() {
-  if (failed(verifyForm(*this)))
-    return failure();
   return verifyPositive(*this, "divide", getDivide()); // C4
 }
 
@@ -405,6 +398,23 @@ LogicalResult ChunkCatOp::verify() {
 // Unpacking ops: unchunk and split
 //===----------------------------------------------------------------------===//
 
+/// `types`, or the members' types in their wire dtypes.
+static SmallVector<Type> getMemberTypes(const ResolvedBucket &bucket,
+                                        MemberForm form, TypeRange types) {
+  SmallVector<Type> result(types);
+  if (types.empty())
+    for (size_t index = 0; index < bucket.members.size(); ++index)
+      result.push_back(bucket.getMemberType(index, form));
+  return result;
+}
+
+void UnchunkOp::build(OpBuilder &builder, OperationState &state,
+                      const ResolvedBucket &bucket, Value packed,
+                      TypeRange types) {
+  build(builder, state, getMemberTypes(bucket, MemberForm::Full, types), packed,
+        bucket.getSymbol(), /*outputs=*/ValueRange());
+}
+bool UnchunkOp::packs() { return false; }
 SmallVector<Value> UnchunkOp::getMemberValues() {
   return getResultsOrOutputs(*this);
 }
@@ -412,9 +422,17 @@ MemberForm UnchunkOp::getMemberForm() { return MemberForm::Full; }
 BucketValues UnchunkOp::getBucketValues() {
   return {{getPacked(), BucketForm::Packed}};
 }
-OperandRange UnchunkOp::getOutputOperands() { return getODSOperands(1); }
-LogicalResult UnchunkOp::verify() { return verifyForm(*this); }
+MutableOperandRange UnchunkOp::getOutputOperandsMutable() {
+  return getOutputsMutable();
+}
 
+void SplitOp::build(OpBuilder &builder, OperationState &state,
+                    const ResolvedBucket &bucket, Value flat, FloatAttr divide,
+                    ValueRange add, TypeRange types) {
+  build(builder, state, getMemberTypes(bucket, MemberForm::Shard, types), flat,
+        bucket.getSymbol(), divide, add, /*outputs=*/ValueRange());
+}
+bool SplitOp::packs() { return false; }
 SmallVector<Value> SplitOp::getMemberValues() {
   return getResultsOrOutputs(*this);
 }
@@ -422,10 +440,11 @@ MemberForm SplitOp::getMemberForm() { return MemberForm::Shard; }
 BucketValues SplitOp::getBucketValues() {
   return {{getFlat(), BucketForm::Flat}};
 }
-OperandRange SplitOp::getOutputOperands() { return getODSOperands(2); }
+MutableOperandRange SplitOp::getOutputOperandsMutable() {
+  return getOutputsMutable();
+}
 LogicalResult SplitOp::verify() {
-  if (failed(verifyForm(*this)) ||
-      failed(verifyPositive(*this, "divide", getDivide()))) // C4
+  if (failed(verifyPositive(*this, "divide", getDivide()))) // C4
     return failure();
   // C5
   SmallVector<Value> shards = getMemberValues();
@@ -451,20 +470,29 @@ LogicalResult SplitOp::verify() {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> AllGatherOp::getMemberValues() { return {}; }
-MemberForm AllGatherOp::getMemberForm() { return MemberForm::Shard; }
+void AllGatherOp::build(OpBuilder &builder, OperationState &state,
+                        const ResolvedBucket &bucket, Value flat) {
+  build(builder, state, bucket.getPackedType(), flat, bucket.getSymbol(),
+        /*output=*/Value());
+}
+CollectiveKind AllGatherOp::getCollectiveKind() {
+  return CollectiveKind::AllGather;
+}
+SmallVector<int64_t> AllGatherOp::getGroupAxes(const UnitGroup &group) {
+  return group.shardAxes;
+}
 BucketValues AllGatherOp::getBucketValues() {
   return {{getFlat(), BucketForm::Flat},
           {getResultOrOutput(*this), BucketForm::Packed}};
 }
-OperandRange AllGatherOp::getOutputOperands() { return getODSOperands(1); }
-LogicalResult AllGatherOp::verify() { return verifyForm(*this); }
+MutableOperandRange AllGatherOp::getOutputOperandsMutable() {
+  return getOutputMutable();
+}
 
 /// Constraints C3 and C4 of the reducing collectives.
 template <typename OpTy>
 static LogicalResult verifyReduction(OpTy op) {
-  if (failed(verifyForm(op)) ||
-      failed(verifyPositive(op, "premul", op.getMultiplier())))
+  if (failed(verifyPositive(op, "premul", op.getMultiplier())))
     return failure();
   if ((op.getReduction() == ReduceOp::premul) != op.getMultiplier().has_value())
     return op.emitOpError("on bucket ")
@@ -479,20 +507,56 @@ static LogicalResult verifyReduction(OpTy op) {
   return success();
 }
 
-SmallVector<Value> ReduceScatterOp::getMemberValues() { return {}; }
-MemberForm ReduceScatterOp::getMemberForm() { return MemberForm::Shard; }
+void ReduceScatterOp::build(OpBuilder &builder, OperationState &state,
+                            const ResolvedBucket &bucket, Value packed,
+                            const CollectiveReduction &reduction) {
+  build(builder, state, bucket.getFlatType(),
+        ReduceOpAttr::get(builder.getContext(), reduction.op),
+        reduction.multiplier, reduction.accumulate, packed, bucket.getSymbol(),
+        /*output=*/Value());
+}
+CollectiveKind ReduceScatterOp::getCollectiveKind() {
+  return CollectiveKind::ReduceScatter;
+}
+SmallVector<int64_t> ReduceScatterOp::getGroupAxes(const UnitGroup &group) {
+  return group.shardAxes;
+}
+std::optional<CollectiveReduction> ReduceScatterOp::getCollectiveReduction() {
+  return CollectiveReduction{getReduction(), getMultiplierAttr(),
+                             getAccumulateAttr()};
+}
 BucketValues ReduceScatterOp::getBucketValues() {
   return {{getPacked(), BucketForm::Packed},
           {getResultOrOutput(*this), BucketForm::Flat}};
 }
-OperandRange ReduceScatterOp::getOutputOperands() { return getODSOperands(1); }
+MutableOperandRange ReduceScatterOp::getOutputOperandsMutable() {
+  return getOutputMutable();
+}
 LogicalResult ReduceScatterOp::verify() { return verifyReduction(*this); }
 
-SmallVector<Value> AllReduceOp::getMemberValues() { return {}; }
-MemberForm AllReduceOp::getMemberForm() { return MemberForm::Shard; }
+void AllReduceOp::build(OpBuilder &builder, OperationState &state,
+                        const ResolvedBucket &bucket, Value flat,
+                        const CollectiveReduction &reduction) {
+  build(builder, state, bucket.getFlatType(),
+        ReduceOpAttr::get(builder.getContext(), reduction.op),
+        reduction.multiplier, reduction.accumulate, flat, bucket.getSymbol(),
+        /*output=*/Value());
+}
+CollectiveKind AllReduceOp::getCollectiveKind() {
+  return CollectiveKind::AllReduce;
+}
+SmallVector<int64_t> AllReduceOp::getGroupAxes(const UnitGroup &group) {
+  return group.replicateAxes;
+}
+std::optional<CollectiveReduction> AllReduceOp::getCollectiveReduction() {
+  return CollectiveReduction{getReduction(), getMultiplierAttr(),
+                             getAccumulateAttr()};
+}
 BucketValues AllReduceOp::getBucketValues() {
   return {{getFlat(), BucketForm::Flat},
           {getResultOrOutput(*this), BucketForm::Flat}};
 }
-OperandRange AllReduceOp::getOutputOperands() { return getODSOperands(1); }
+MutableOperandRange AllReduceOp::getOutputOperandsMutable() {
+  return getOutputMutable();
+}
 LogicalResult AllReduceOp::verify() { return verifyReduction(*this); }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OptionalError.h"
 #include "fsdp/Dialect/Fsdp.h"
 
 #include "llvm/ADT/SmallBitVector.h"
@@ -180,14 +181,8 @@ bool UnitGroup::operator==(const UnitGroup &other) const {
 static FailureOr<UnitGroup>
 resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
              function_ref<InFlightDiagnostic()> emitError = nullptr) {
-  // Adds to the error if there is one to make; always fails.
-  auto fail = [&](auto &&describe) -> LogicalResult {
-    if (!emitError)
-      return failure();
-    InFlightDiagnostic diag = emitError();
-    diag << "unit '" << unit.getSymName() << "' ";
-    describe(diag);
-    return failure();
+  auto fail = [&] {
+    return OptionalError(emitError, "unit", unit.getSymName());
   };
 
   // C1. The unit is a symbol table itself, so the look-up starts at its parent.
@@ -195,32 +190,33 @@ resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
   Operation *op =
       symbolTable.lookupNearestSymbolFrom(unit->getParentOp(), gridName);
   if (!op)
-    return fail([&](InFlightDiagnostic &diag) {
-      diag << "stands on the unknown grid " << gridName;
-    });
+    return fail() << "stands on the unknown grid " << gridName;
   UnitGroup group;
   group.grid = dyn_cast<DeviceGridOpInterface>(op);
-  if (!group.grid)
-    return fail([&](InFlightDiagnostic &diag) {
-      diag << "stands on " << gridName << ", which is not a grid";
-      diag.attachNote(op->getLoc()) << "it is '" << op->getName() << "'";
-    });
+  if (!group.grid) {
+    OptionalError error = fail();
+    error << "stands on " << gridName << ", which is not a grid";
+    error.attachNote(op->getLoc(),
+                     "it is '" + op->getName().getStringRef() + "'");
+    return error;
+  }
   group.gridShape = group.grid.getGridShape();
-  for (auto [axis, size] : llvm::enumerate(group.gridShape))
-    if (ShapedType::isDynamic(size) || size <= 0)
-      return fail([&, axis = axis, size = size](InFlightDiagnostic &diag) {
-        diag << "needs a grid of static, positive sizes, but axis " << axis
-             << " of " << gridName << " is ";
-        if (ShapedType::isDynamic(size))
-          diag << "dynamic";
-        else
-          diag << size;
-        diag.attachNote(op->getLoc()) << "the grid";
-      });
+  for (auto [axis, size] : llvm::enumerate(group.gridShape)) {
+    if (!ShapedType::isDynamic(size) && size > 0)
+      continue;
+    OptionalError error = fail();
+    error << "needs a grid of static, positive sizes, but axis " << axis
+          << " of " << gridName << " is ";
+    if (ShapedType::isDynamic(size))
+      error << "dynamic";
+    else
+      error << size;
+    error.attachNote(op->getLoc(), "the grid");
+    return error;
+  }
   if (!countRanks(group.gridShape))
-    return fail([&](InFlightDiagnostic &diag) {
-      diag << "stands on " << gridName << ", which has 2^31 ranks or more";
-    });
+    return fail() << "stands on " << gridName
+                  << ", which has 2^31 ranks or more";
 
   // C2. Without shard axes in the IR, they are all that are not replicate axes.
   int64_t gridRank = group.gridShape.size();
@@ -236,14 +232,10 @@ resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
   for (int64_t axis :
        llvm::concat<const int64_t>(group.shardAxes, group.replicateAxes)) {
     if (axis < 0 || axis >= gridRank)
-      return fail([&](InFlightDiagnostic &diag) {
-        diag << "names axis " << axis << " in its axes, but " << gridName
-             << " has " << gridRank;
-      });
+      return fail() << "names axis " << axis << " in its axes, but " << gridName
+                    << " has " << gridRank;
     if (seen.test(axis))
-      return fail([&](InFlightDiagnostic &diag) {
-        diag << "names axis " << axis << " twice in its axes";
-      });
+      return fail() << "names axis " << axis << " twice in its axes";
     seen.set(axis);
   }
   return group;
@@ -418,6 +410,15 @@ addAllocateEffects(Operation *op,
                    SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   for (OpResult result : op->getResults())
     effects.emplace_back(MemoryEffects::Allocate::get(), result);
+}
+
+SmallVector<SmallVector<int64_t>> UnshardOp::getGroups(const UnitGroup &group) {
+  return {group.shardAxes};
+}
+
+SmallVector<SmallVector<int64_t>>
+ReduceGradsOp::getGroups(const UnitGroup &group) {
+  return {group.shardAxes, group.replicateAxes};
 }
 
 void UnshardOp::getEffects(

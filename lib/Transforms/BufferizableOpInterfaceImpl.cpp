@@ -51,17 +51,6 @@ static FailureOr<Value> getDenseBuffer(RewriterBase &rewriter, Value value,
   return copy;
 }
 
-static MutableOperandRange getOutputs(SplitOp op) {
-  return op.getOutputsMutable();
-}
-static MutableOperandRange getOutputs(UnchunkOp op) {
-  return op.getOutputsMutable();
-}
-template <typename OpTy>
-static MutableOperandRange getOutputs(OpTy op) {
-  return op.getOutputMutable();
-}
-
 namespace {
 template <typename OpTy>
 struct BucketUserModel
@@ -114,9 +103,9 @@ struct BucketUserModel
     // The same op on buffers, then its outputs behind the inputs.
     OperationState bufferForm(op->getLoc(), op->getName(), inputs, TypeRange(),
                               op->getAttrs());
-    auto created = cast<OpTy>(rewriter.create(bufferForm));
-    rewriter.modifyOpInPlace(created,
-                             [&] { getOutputs(created).append(outputs); });
+    auto created = cast<BucketUserOpInterface>(rewriter.create(bufferForm));
+    rewriter.modifyOpInPlace(
+        created, [&] { created.getOutputOperandsMutable().append(outputs); });
     replaceOpWithBufferizedValues(rewriter, op, outputs);
     return success();
   }

@@ -88,7 +88,7 @@ public:
 
 private:
   LogicalResult checkResolved(UnitOp unit);
-  FailureOr<UnitOpPlan> planOp(Operation *op, FlatSymbolRefAttr unitName);
+  FailureOr<UnitOpPlan> planOp(UnitOpInterface op);
   LogicalResult planReduced(ReduceGradsOp op, UnitOpPlan &plan);
   LogicalResult checkSize(const UnitOpPlan &plan, ParamOp param, Type dtype);
 
@@ -200,15 +200,15 @@ LogicalResult Planner::planReduced(ReduceGradsOp op, UnitOpPlan &plan) {
   return success();
 }
 
-FailureOr<UnitOpPlan> Planner::planOp(Operation *op,
-                                      FlatSymbolRefAttr unitName) {
+FailureOr<UnitOpPlan> Planner::planOp(UnitOpInterface op) {
   // Verified: the unit exists and its group is valid.
-  auto unit = symbolTables.lookupNearestSymbolFrom<UnitOp>(op, unitName);
+  auto unit =
+      symbolTables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
   FailureOr<UnitGroup> group = unit.getGroup(symbolTables);
   if (failed(group))
     return failure();
   UnitOpPlan plan{op, unit, std::move(*group), {}};
-  if (auto reduce = dyn_cast<ReduceGradsOp>(op)) {
+  if (auto reduce = dyn_cast<ReduceGradsOp>(op.getOperation())) {
     if (failed(planReduced(reduce, plan)))
       return failure();
     return plan;
@@ -230,15 +230,11 @@ FailureOr<SmallVector<UnitOpPlan, 0>> Planner::plan(ModuleOp module) {
     return failure();
 
   SmallVector<UnitOpPlan, 0> plans;
-  module.walk([&](Operation *op) {
-    FlatSymbolRefAttr unitName;
-    if (auto unshard = dyn_cast<UnshardOp>(op))
-      unitName = unshard.getUnitAttr();
-    else if (auto reduce = dyn_cast<ReduceGradsOp>(op))
-      unitName = reduce.getUnitAttr();
-    else
+  module.walk([&](UnitOpInterface op) {
+    // Another dialect's op is its own lowering's to replace.
+    if (!isa_and_nonnull<FsdpDialect>(op->getDialect()))
       return;
-    FailureOr<UnitOpPlan> plan = planOp(op, unitName);
+    FailureOr<UnitOpPlan> plan = planOp(op);
     if (succeeded(plan))
       plans.push_back(std::move(*plan));
     refused |= failed(plan);
@@ -312,25 +308,18 @@ Value Expander::gather(const UnitOpPlan &plan, ParamOp param, Value shard) {
   Type wire = param.isOpaque() ? IntegerType::get(param.getContext(), 8)
                                : param.getParamType();
   ResolvedBucket bucket = createBucket(plan, param, BucketKind::gather, wire);
-  auto name = FlatSymbolRefAttr::get(bucket.bucket);
   OpBuilder builder(plan.op);
   Location loc = getParamLoc(plan.op, param);
   Value cast = castElements(builder, loc, shard, param.getParamType());
-  auto flat = ConcatOp::create(builder, loc, bucket.getFlatType(), cast, name,
-                               /*output=*/Value());
-  auto packed = AllGatherOp::create(builder, loc, bucket.getPackedType(),
-                                    flat.getFlat(), name, /*output=*/Value());
-  auto full = UnchunkOp::create(
-      builder, loc, TypeRange{bucket.getMemberType(0, MemberForm::Full)},
-      packed.getPacked(), name, /*outputs=*/ValueRange());
-  return full.getFull().front();
+  Value flat = ConcatOp::create(builder, loc, bucket, cast).getFlat();
+  Value packed = AllGatherOp::create(builder, loc, bucket, flat).getPacked();
+  return UnchunkOp::create(builder, loc, bucket, packed).getFull().front();
 }
 
 Value Expander::reduce(const UnitOpPlan &plan, const ReducedParam &reduced) {
   ParamOp param = reduced.param;
   Type wire = param.getReduceType();
   ResolvedBucket bucket = createBucket(plan, param, BucketKind::reduce, wire);
-  auto name = FlatSymbolRefAttr::get(bucket.bucket);
   DivisionPlan division =
       *DivisionPlan::get(plan.unit, plan.group, wire, options.average);
   OpBuilder builder(plan.op);
@@ -354,26 +343,21 @@ Value Expander::reduce(const UnitOpPlan &plan, const ReducedParam &reduced) {
     gradient = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
   }
   gradient = castElements(builder, loc, gradient, wire);
-  auto packed = ChunkCatOp::create(builder, loc, bucket.getPackedType(),
-                                   gradient, name, number(division.divide),
-                                   /*output=*/Value());
-  auto scattered = ReduceScatterOp::create(
-      builder, loc, bucket.getFlatType(),
-      ReduceOpAttr::get(builder.getContext(), division.reduceScatter),
-      number(division.premul), accumulate, packed.getPacked(), name,
-      /*output=*/Value());
-  Value flat = scattered.getFlat();
-  if (division.allReduce)
-    flat = AllReduceOp::create(
-               builder, loc, bucket.getFlatType(),
-               ReduceOpAttr::get(builder.getContext(), *division.allReduce),
-               /*multiplier=*/FloatAttr(), accumulate, flat, name,
-               /*output=*/Value())
-               .getReduced();
-  auto shards = SplitOp::create(
-      builder, loc, TypeRange{bucket.getMemberType(0, MemberForm::Shard)}, flat,
-      name, number(division.splitDivide), /*add=*/ValueRange(),
-      /*outputs=*/ValueRange());
+  Value packed = ChunkCatOp::create(builder, loc, bucket, gradient,
+                                    number(division.divide))
+                     .getPacked();
+  CollectiveReduction scatter = {division.reduceScatter,
+                                 number(division.premul), accumulate};
+  Value flat =
+      ReduceScatterOp::create(builder, loc, bucket, packed, scatter).getFlat();
+  if (division.allReduce) {
+    CollectiveReduction reduction = {*division.allReduce, FloatAttr(),
+                                     accumulate};
+    flat =
+        AllReduceOp::create(builder, loc, bucket, flat, reduction).getReduced();
+  }
+  auto shards =
+      SplitOp::create(builder, loc, bucket, flat, number(division.splitDivide));
   if (!reduced.index) // dropped
     return {};
   return castElements(builder, loc, shards.getShards().front(),

@@ -155,7 +155,6 @@ BucketOp Merger::createBucket(ArrayRef<unsigned> ids, Payload payload) {
 Operation *Merger::createOps(const ResolvedBucket &bucket, Payload payload,
                              OpBuilder &builder) {
   const BucketItem &like = items[payload.front().first];
-  auto name = FlatSymbolRefAttr::get(bucket.bucket);
   SmallVector<Value> inputs, added;
   SmallVector<Type> types;
   SmallVector<Location> locs;
@@ -164,43 +163,34 @@ Operation *Merger::createOps(const ResolvedBucket &bucket, Payload payload,
     locs.push_back(item.loc);
     inputs.push_back(item.pack->getOperand(member->index));
     types.push_back(item.unpack->getResult(member->index).getType());
-    if (auto split = dyn_cast<SplitOp>(item.unpack))
-      if (!split.getAdd().empty())
-        added.push_back(split.getAdd()[member->index]);
+    OperandRange add = cast<LocalOpInterface>(item.unpack).getAdd();
+    if (!add.empty())
+      added.push_back(add[member->index]);
   }
   Location loc = FusedLoc::get(builder.getContext(), locs);
-  Type flatType = bucket.getFlatType(), packedType = bucket.getPackedType();
-
   if (like.key.kind == BucketKind::gather) {
-    Value flat = ConcatOp::create(builder, loc, flatType, inputs, name,
-                                  /*output=*/Value())
-                     .getFlat();
-    Value packed = AllGatherOp::create(builder, loc, packedType, flat, name,
-                                       /*output=*/Value())
-                       .getPacked();
-    return UnchunkOp::create(builder, loc, types, packed, name,
-                             /*outputs=*/ValueRange());
+    Value flat = ConcatOp::create(builder, loc, bucket, inputs).getFlat();
+    Value packed = AllGatherOp::create(builder, loc, bucket, flat).getPacked();
+    return UnchunkOp::create(builder, loc, bucket, packed, types);
   }
-  auto scatter = cast<ReduceScatterOp>(like.collective);
-  Value packed = ChunkCatOp::create(builder, loc, packedType, inputs, name,
-                                    cast<ChunkCatOp>(like.pack).getDivideAttr(),
-                                    /*output=*/Value())
-                     .getPacked();
-  Value flat = ReduceScatterOp::create(
-                   builder, loc, flatType, scatter.getReductionAttr(),
-                   scatter.getMultiplierAttr(), scatter.getAccumulateAttr(),
-                   packed, name,
-                   /*output=*/Value())
+  auto getDivide = [](Operation *op) {
+    return cast<LocalOpInterface>(op).getDivideAttr();
+  };
+  auto getReduction = [](Operation *op) {
+    return *cast<CollectiveOpInterface>(op).getCollectiveReduction();
+  };
+  Value packed =
+      ChunkCatOp::create(builder, loc, bucket, inputs, getDivide(like.pack))
+          .getPacked();
+  Value flat = ReduceScatterOp::create(builder, loc, bucket, packed,
+                                       getReduction(like.collective))
                    .getFlat();
-  if (auto allReduce = cast_or_null<AllReduceOp>(like.allReduce))
-    flat = AllReduceOp::create(
-               builder, loc, flatType, allReduce.getReductionAttr(),
-               allReduce.getMultiplierAttr(), allReduce.getAccumulateAttr(),
-               flat, name, /*output=*/Value())
+  if (like.allReduce)
+    flat = AllReduceOp::create(builder, loc, bucket, flat,
+                               getReduction(like.allReduce))
                .getReduced();
-  return SplitOp::create(builder, loc, types, flat, name,
-                         cast<SplitOp>(like.unpack).getDivideAttr(), added,
-                         /*outputs=*/ValueRange());
+  return SplitOp::create(builder, loc, bucket, flat, getDivide(like.unpack),
+                         added, types);
 }
 
 /// Takes the casts in front of `item` along to the place in front of `before`,

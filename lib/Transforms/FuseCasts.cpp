@@ -51,7 +51,7 @@ public:
   explicit CastFuser(DecisionLog &log) : log(log) {}
 
   /// Folds all casts beside `op` that may be, and logs what was done.
-  void fuse(BucketUserOpInterface op, const ResolvedBucket &bucket);
+  void fuse(LocalOpInterface op, const ResolvedBucket &bucket);
   /// Logs the casts that were folded but have other readers. To be called at
   /// the end: some other local op may have been the last reader.
   void reportKept();
@@ -100,11 +100,11 @@ int64_t CastFuser::foldResult(Operation *op, unsigned index,
   return bytes;
 }
 
-void CastFuser::fuse(BucketUserOpInterface op, const ResolvedBucket &bucket) {
+void CastFuser::fuse(LocalOpInterface op, const ResolvedBucket &bucket) {
   BucketOp symbol = bucket.bucket;
   std::string where = llvm::formatv(
       "{0} of bucket '{1}'", op->getName().stripDialect(), symbol.getSymName());
-  bool isPack = isa<ConcatOp, ChunkCatOp>(op.getOperation());
+  bool isPack = op.packs();
   SmallVector<std::string> fused;
   int64_t bytes = 0;
   for (auto [index, member] : llvm::enumerate(bucket.members)) {
@@ -165,14 +165,14 @@ struct FuseCastsPass : fsdp::impl::FuseCastsPassBase<FuseCastsPass> {
 
   void runOnOperation() override {
     // The casts beside an op are erased while it is visited, so collect first.
-    SmallVector<BucketUserOpInterface> localOps;
-    getOperation().walk([&](BucketUserOpInterface op) {
-      if (!op.getMemberValues().empty() && !op.isBufferForm())
+    SmallVector<LocalOpInterface> localOps;
+    getOperation().walk([&](LocalOpInterface op) {
+      if (!op.isBufferForm())
         localOps.push_back(op);
     });
     SymbolTableCollection symbolTable;
     CastFuser fuser(getAnalysis<DecisionLog>());
-    for (BucketUserOpInterface op : localOps) {
+    for (LocalOpInterface op : localOps) {
       // Everything that verifies resolves.
       FailureOr<ResolvedBucket> bucket =
           ResolvedBucket::get(lookupBucket(op, symbolTable), symbolTable);

@@ -27,7 +27,7 @@ using namespace mlir::fsdp;
 static Operation *findUnitOp(ModuleOp module) {
   Operation *found = nullptr;
   module.walk([&](Operation *op) {
-    if (!isa<UnshardOp, ReduceGradsOp>(op))
+    if (!isa<UnitOpInterface>(op))
       return WalkResult::advance();
     found = op;
     return WalkResult::interrupt();

@@ -91,7 +91,7 @@ private:
   void checkParam(ParamOp param);
   void checkPrecision(ParamOp param);
   void checkBucket(BucketOp bucket);
-  void checkLocalOp(BucketUserOpInterface op);
+  void checkLocalOp(LocalOpInterface op);
   void checkAddition(arith::AddFOp add);
   void checkGather(AllGatherOp gather);
   void checkSignature(FunctionOpInterface function);
@@ -123,45 +123,6 @@ private:
 // Ops that a stage forbids
 //===----------------------------------------------------------------------===//
 
-/// Which pass should have replaced `op` before `stage`, or what else is wrong
-/// with it; empty if the stage allows it.
-static StringRef whyForbidden(Operation *op, Stage stage) {
-  bool isUnitOp = isa<UnshardOp, ReduceGradsOp>(op);
-  auto bucketUser = dyn_cast<BucketUserOpInterface>(op);
-  bool isBuffer = bucketUser && bucketUser.isBufferForm();
-  switch (stage) {
-  case Stage::Input:
-    return isBuffer ? "buffer forms come later" : "";
-  case Stage::Declared:
-    return bucketUser || isa<BucketOp>(op)
-               ? "buckets come later, from fsdp-expand-units"
-               : "";
-  case Stage::Explicit:
-  case Stage::Packed:
-    if (isUnitOp)
-      return "fsdp-expand-units should have replaced it";
-    return isBuffer ? "buffer forms come later" : "";
-  case Stage::Buffered:
-    if (isUnitOp)
-      return "fsdp-expand-units should have replaced it";
-    return bucketUser && !isBuffer
-               ? "it works on tensors: bufferization should have replaced it"
-               : "";
-  }
-  llvm_unreachable("unknown stage");
-}
-
-/// The unit or bucket that `op` declares or works on, with its kind.
-static std::string describe(Operation *op) {
-  if (auto bucket = dyn_cast<BucketOp>(op))
-    return "bucket '" + bucket.getSymName().str() + "'";
-  if (auto user = dyn_cast<BucketUserOpInterface>(op))
-    return "bucket '" + user.getBucketAttr().getValue().str() + "'";
-  StringRef unit = isa<UnshardOp>(op) ? cast<UnshardOp>(op).getUnit()
-                                      : cast<ReduceGradsOp>(op).getUnit();
-  return "unit '" + unit.str() + "'";
-}
-
 void StageVerifier::checkOp(Operation *op) {
   if (auto function = dyn_cast<FunctionOpInterface>(op))
     return checkSignature(function);
@@ -169,21 +130,21 @@ void StageVerifier::checkOp(Operation *op) {
     return checkParam(param);
   if (auto add = dyn_cast<arith::AddFOp>(op))
     return checkAddition(add);
-  if (!isa_and_nonnull<FsdpDialect>(op->getDialect()) || isa<UnitOp>(op))
-    return;
-  if (StringRef reason = whyForbidden(op, stage); !reason.empty()) {
-    InFlightDiagnostic diag = report(op) << "on " << describe(op)
-                                         << " is not allowed at stage "
-                                         << stringify(stage);
-    diag.attachNote() << reason;
-    return;
-  }
+  if (auto staged = dyn_cast<StagedOpInterface>(op))
+    for (const StageRange &range : staged.getStages())
+      if (StringRef reason = range.whyNotAt(stage); !reason.empty()) {
+        InFlightDiagnostic diag =
+            report(op) << "on " << staged.describeSubject()
+                       << " is not allowed at stage " << stringify(stage);
+        diag.attachNote() << reason;
+        return;
+      }
   if (auto bucket = dyn_cast<BucketOp>(op))
     return checkBucket(bucket);
   if (auto gather = dyn_cast<AllGatherOp>(op))
     return checkGather(gather);
-  if (auto user = dyn_cast<BucketUserOpInterface>(op))
-    checkLocalOp(user);
+  if (auto local = dyn_cast<LocalOpInterface>(op))
+    checkLocalOp(local);
 }
 
 //===----------------------------------------------------------------------===//
@@ -255,12 +216,10 @@ void StageVerifier::checkBucket(BucketOp bucket) {
 // Local ops and collectives
 //===----------------------------------------------------------------------===//
 
-void StageVerifier::checkLocalOp(BucketUserOpInterface op) {
+void StageVerifier::checkLocalOp(LocalOpInterface op) {
   if (stage != Stage::Explicit && stage != Stage::Packed)
     return;
   SmallVector<Value> values = op.getMemberValues();
-  if (values.empty())
-    return;
   BucketOp bucket = lookupBucket(op, symbolTable);
   if (stage == Stage::Explicit && !mustBeNaive(bucket))
     return;
@@ -300,8 +259,10 @@ void StageVerifier::checkAddition(arith::AddFOp add) {
   // enough. What comes from elsewhere has no bucket that can be seen.
   auto getBucket = [&](Value value) -> FlatSymbolRefAttr {
     Operation *source = value.getDefiningOp();
-    if (isa_and_nonnull<ConcatOp, ReduceScatterOp, AllReduceOp>(source))
-      return cast<BucketUserOpInterface>(source).getBucketAttr();
+    if (auto user = dyn_cast_or_null<BucketUserOpInterface>(source))
+      if (llvm::is_contained(user.getBucketValues(),
+                             std::make_pair(value, BucketForm::Flat)))
+        return user.getBucketAttr();
     return bucketOfSum.lookup(value);
   };
   FlatSymbolRefAttr lhs = getBucket(add.getLhs());

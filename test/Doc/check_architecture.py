@@ -14,6 +14,9 @@
 #  - a public header that only its own room includes, and a private one that
 #    another room includes;
 #  - an include guard that is not the header's path;
+#  - a list of ops of ours outside of lib/Dialect, such as isa<ConcatOp,
+#    SplitOp>: it would not know a new op, so an interface has to say what the
+#    ops of the list have in common;
 #  - a picture that is not what the code gives. --write draws it anew.
 
 import argparse
@@ -114,6 +117,30 @@ def picture(arrows):
     return "\n".join(lines + ["```", ""])
 
 
+def list_complaints(root, files):
+    """Tests for two or more ops on buckets or units in one list."""
+    ops = {
+        f"{name}Op"
+        for name in re.findall(
+            r"^def Fsdp_(\w+)Op : Fsdp_(?:Local|Collective|Reducing|UnitUser)Op<",
+            (root / "include/fsdp/Dialect/FsdpOps.td").read_text(), re.M,
+        )
+    }
+    if len(ops) < 9:
+        yield "include/fsdp/Dialect/FsdpOps.td: the ops on buckets and units are not found"
+    for file in files:
+        if "Dialect" in file.parts:
+            continue
+        text = (root / file).read_text()
+        for match in re.finditer(r"(\w+)<([\w\s:,]*)>", text):
+            names = {name.strip().split("::")[-1] for name in match[2].split(",")}
+            listed = sorted(names & ops)
+            is_test = re.match(r"(isa|dyn_cast|cast|IsaPred|Case)", match[1])
+            if is_test and len(listed) > 1:
+                line = text.count("\n", 0, match.start()) + 1
+                yield f"{file}:{line}: {match[1]} lists {', '.join(listed)}: ask an interface"
+
+
 def complaints(code, rooms):
     allowed = reach(rooms)
     for file in code.files:
@@ -123,6 +150,7 @@ def complaints(code, rooms):
         for target, (file, other) in targets.items():
             if target not in allowed[room]:
                 yield f"{file}: includes {other}, but {room} may not include {target}"
+    yield from list_complaints(code.root, code.files)
     # Public means that somebody else includes it, directly or by such a header.
     from_outside = {
         other for file, other in code.includes if code.room(file) != code.room(other)

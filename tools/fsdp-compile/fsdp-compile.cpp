@@ -110,8 +110,8 @@ static int fail(const Twine &message) {
 static bool hasDeclaredOps(ModuleOp module) {
   return module
       .walk([](Operation *op) {
-        return isa<UnshardOp, ReduceGradsOp>(op) ? WalkResult::interrupt()
-                                                 : WalkResult::advance();
+        return isa<UnitOpInterface>(op) ? WalkResult::interrupt()
+                                        : WalkResult::advance();
       })
       .wasInterrupted();
 }

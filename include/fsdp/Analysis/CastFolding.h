@@ -49,8 +49,7 @@ struct AdjacentCast {
 /// `member`, comes from, or that `value`, a result of split or unchunk, goes
 /// to; empty if there is none or if `op` is in buffer form. Folding may bring
 /// the next cast beside `op`, so ask again afterwards.
-std::optional<AdjacentCast> getAdjacentCast(BucketUserOpInterface op,
-                                            Value value,
+std::optional<AdjacentCast> getAdjacentCast(LocalOpInterface op, Value value,
                                             const BucketMember &member);
 
 } // namespace mlir::fsdp

@@ -68,8 +68,10 @@ struct UnitPlan {
 struct Plan {
   SmallVector<UnitPlan, 0> units;     ///< in the order of declaration
   SmallVector<BucketPlan, 0> buckets; ///< in the order of issue
-  /// Numbers of ops; a launch is a local op.
-  int64_t allGathers = 0, reduceScatters = 0, allReduces = 0, launches = 0;
+  /// Numbers of ops; a launch is a local op. Other collectives are those of
+  /// other dialects.
+  int64_t allGathers = 0, reduceScatters = 0, allReduces = 0,
+          otherCollectives = 0, launches = 0;
   /// What local ops, and casts in front of or behind them, read and write on
   /// one rank; every op counts once, whatever loop it is in.
   int64_t bytesRead = 0, bytesWritten = 0;

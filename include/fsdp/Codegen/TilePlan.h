@@ -115,7 +115,7 @@ struct TilePlan {
 
   /// Plans `op`, whose bucket is `bucket`. Emits an error at the op and fails
   /// where a count does not fit the record.
-  static FailureOr<TilePlan> get(BucketUserOpInterface op,
+  static FailureOr<TilePlan> get(LocalOpInterface op,
                                  const ResolvedBucket &bucket);
 
   void print(raw_ostream &os, const ResolvedBucket &bucket) const;

@@ -24,17 +24,72 @@
 #include <optional>
 
 namespace mlir::fsdp {
+class BucketUserOpInterface;
 class ParamOp;
 class UnitOp;
+struct ResolvedBucket;
 struct UnitGroup;
+
+/// What a program consists of, in the order in which passes reach it. `Input`
+/// is any of declared, explicit and packed, also side by side.
+enum class Stage { Input, Declared, Explicit, Packed, Buffered };
+
+/// The stages from `first` to `last`, and what is wrong with an op that occurs
+/// earlier or later.
+struct StageRange {
+  Stage first, last;
+  StringRef early, late;
+
+  /// What is wrong at `stage`; empty if it is in the range.
+  StringRef whyNotAt(Stage stage) const;
+};
 
 /// What a value on the members' side of a local op holds.
 enum class MemberForm { Full, Shard };
 /// What a value on the bucket's side holds: L elements, or W rows of them.
 enum class BucketForm { Flat, Packed };
+using BucketValues = SmallVector<std::pair<Value, BucketForm>>;
+
+/// What a collective does; `Other` is what no op of this dialect does.
+enum class CollectiveKind { AllGather, ReduceScatter, AllReduce, Other };
 } // namespace mlir::fsdp
 
 #include "fsdp/Dialect/FsdpEnums.h.inc"
+
+namespace mlir::fsdp {
+
+/// How elements of several ranks become one, in the order of the ranks.
+struct CollectiveReduction {
+  ReduceOp op;
+  FloatAttr multiplier; ///< f64, of `premul`; null for others
+  TypeAttr accumulate;  ///< dtype of the sum; null: the wire dtype
+};
+
+// What Fsdp_BucketUserOp of FsdpOpBase.td makes ops out of.
+
+/// Where a bucket may be declared, and its users may occur in some form.
+StageRange getBucketStages();
+/// The bucket's stages, and those of the form that `op` has.
+SmallVector<StageRange, 2> getBucketUserStages(BucketUserOpInterface op);
+/// Checks that `op` is wholly in one form: tensors and results, or memrefs,
+/// `outs` and no result.
+LogicalResult verifyBucketForm(BucketUserOpInterface op);
+/// Checks everything about `op` that depends on its bucket: that there is one,
+/// of the kind that `op` needs; and the shape and element type of each value on
+/// the bucket's side and, of a local op, on the members' side.
+LogicalResult verifyBucketUse(BucketUserOpInterface op,
+                              SymbolTableCollection &symbolTable);
+/// A buffer form reads its inputs and writes its outputs. In the value form a
+/// local op has no effect; a collective allocates, which keeps it where it is
+/// and lets an unused one die.
+void getBucketUserEffects(
+    BucketUserOpInterface op,
+    SmallVectorImpl<MemoryEffects::EffectInstance> &effects);
+/// Only the value form of a local op may be executed where it was not written.
+Speculation::Speculatability
+getBucketUserSpeculatability(BucketUserOpInterface op);
+
+} // namespace mlir::fsdp
 
 #include "fsdp/Dialect/FsdpDialect.h.inc"
 
@@ -117,6 +172,8 @@ struct ResolvedBucket {
   get(BucketOp bucket, SymbolTableCollection &symbolTable,
       function_ref<InFlightDiagnostic()> emitError = nullptr);
 
+  /// The name by which ops use the bucket.
+  FlatSymbolRefAttr getSymbol() const;
   /// `tensor<WxL>` and `tensor<L>` of the wire dtype.
   RankedTensorType getPackedType() const;
   RankedTensorType getFlatType() const;

@@ -43,7 +43,8 @@ def Fsdp_Dialect : Dialect {
     | *packed* | the same | no foldable cast feeds a local op or follows one |
     | *buffered* | the buffer forms | no tensor of ours is left; the gather's input is its output's own slot |
 
-    `fsdp-verify-stage` checks the invariant of a stage.
+    Every op declares the stages at which it may occur; `fsdp-verify-stage` checks
+    them, and the invariant of a stage.
 
     **Forms.** A local op or a collective has a value form, with tensors and
     results, and a buffer form, in which the results are `outs(...)` operands and
@@ -53,6 +54,11 @@ def Fsdp_Dialect : Dialect {
     `reduce_grads` and the collectives allocate their results: an unused one may
     be erased, but none is merged with another, hoisted out of a loop or sunk into
     a branch, since a gather in the backward pass is a second gather on purpose.
+    Nothing is folded, so that no pass changes a plan that it does not mean to.
+
+    **Interfaces.** Unit ops, local ops and collectives have an interface each,
+    and passes ask these, not for names. The TableGen file of another dialect
+    includes `FsdpOpBase.td` and derives its collectives from `Fsdp_CollectiveOp`.
 
     **Groups.** A unit names the *shard axes* and *replicate axes* of its grid; W
     and H are the numbers of ranks in the two groups. Ranks are numbered row-major

@@ -9,15 +9,13 @@
 #ifndef FSDP_OPS
 #define FSDP_OPS
 
-include "fsdp/Dialect/FsdpAttrs.td"
-include "fsdp/Dialect/FsdpInterfaces.td"
+include "fsdp/Dialect/FsdpOpBase.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/RegionKindInterface.td"
-include "mlir/IR/SymbolInterfaces.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
 
+/// Every op says at which stages it may occur.
 class Fsdp_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Fsdp_Dialect, mnemonic, traits>;
+    : Op<Fsdp_Dialect, mnemonic, traits # [Fsdp_StagedOpInterface]>;
 
 defvar Fsdp_SymbolUser = DeclareOpInterfaceMethods<SymbolUserOpInterface>;
 
@@ -76,6 +74,13 @@ def Fsdp_UnitOp : Fsdp_Op<"unit", [
     attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::fsdp::StageRange, 2> getStages() {
+      return {{::mlir::fsdp::Stage::Declared, ::mlir::fsdp::Stage::Buffered,
+               "", ""}};
+    }
+    ::std::string describeSubject() {
+      return ("unit '" + getSymName() + "'").str();
+    }
     auto getParams() { return getBody().getOps<::mlir::fsdp::ParamOp>(); }
     /// The grid and groups of this unit; fails silently where the unit would
     /// not verify.
@@ -135,6 +140,13 @@ def Fsdp_ParamOp : Fsdp_Op<"param", [Symbol, HasParent<"UnitOp">]> {
     attr-dict
   }];
   let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::fsdp::StageRange, 2> getStages() {
+      return {{::mlir::fsdp::Stage::Declared, ::mlir::fsdp::Stage::Buffered,
+               "", ""}};
+    }
+    ::std::string describeSubject() {
+      return ("parameter '" + getSymName() + "'").str();
+    }
     ::mlir::RankedTensorType getFullType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getType());
     }
@@ -168,9 +180,21 @@ def Fsdp_ParamOp : Fsdp_Op<"param", [Symbol, HasParent<"UnitOp">]> {
 // Unit ops (stage declared)
 //===----------------------------------------------------------------------===//
 
-defvar Fsdp_Effects = DeclareOpInterfaceMethods<MemoryEffectsOpInterface>;
+class Fsdp_UnitUserOp<string mnemonic> : Fsdp_Op<mnemonic, [
+    DeclareOpInterfaceMethods<Fsdp_UnitOpInterface>, Fsdp_SymbolUser,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::fsdp::StageRange, 2> getStages() {
+      return {{::mlir::fsdp::Stage::Declared, ::mlir::fsdp::Stage::Declared, "",
+               "fsdp-expand-units should have replaced it"}};
+    }
+    ::std::string describeSubject() {
+      return ("unit '" + getUnit() + "'").str();
+    }
+  }];
+}
 
-def Fsdp_UnshardOp : Fsdp_Op<"unshard", [Fsdp_SymbolUser, Fsdp_Effects]> {
+def Fsdp_UnshardOp : Fsdp_UnitUserOp<"unshard"> {
   let summary = "make the full tensors of a unit's parameters";
   let description = [{
     Takes this rank's shard of every parameter of the unit, in order, and gives
@@ -205,7 +229,7 @@ def Fsdp_UnshardOp : Fsdp_Op<"unshard", [Fsdp_SymbolUser, Fsdp_Effects]> {
   }];
 }
 
-def Fsdp_ReduceGradsOp : Fsdp_Op<"reduce_grads", [Fsdp_SymbolUser, Fsdp_Effects]> {
+def Fsdp_ReduceGradsOp : Fsdp_UnitUserOp<"reduce_grads"> {
   let summary = "reduce full gradients to shards";
   let description = [{
     Takes the full gradients of the named parameters of the unit, as this rank
@@ -294,6 +318,12 @@ def Fsdp_BucketOp : Fsdp_Op<"bucket", [Symbol, Fsdp_SymbolUser]> {
     (`align` $align^)? (`group` $group^)? attr-dict
   }];
   let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::fsdp::StageRange, 2> getStages() {
+      return {::mlir::fsdp::getBucketStages()};
+    }
+    ::std::string describeSubject() {
+      return ("bucket '" + getSymName() + "'").str();
+    }
     bool isGather() { return getKind() == ::mlir::fsdp::BucketKind::gather; }
     /// True if each member travels in its own param dtype.
     bool isBytes() { return getWire().isSignlessInteger(8); }
@@ -310,19 +340,8 @@ def Fsdp_BucketOp : Fsdp_Op<"bucket", [Symbol, Fsdp_SymbolUser]> {
 // Local ops and collectives
 //===----------------------------------------------------------------------===//
 
-def Fsdp_Tensor : AnyTypeOf<[StaticShapeTensorOf<[AnyType]>,
-                             StaticShapeMemRefOf<[AnyType]>],
-                            "tensor or memref of static shape">;
-
-class Fsdp_BucketUserOp<string mnemonic, list<Trait> traits = []>
-    : Fsdp_Op<mnemonic, traits # [
-        DeclareOpInterfaceMethods<Fsdp_BucketUserOpInterface>,
-        Fsdp_SymbolUser, Fsdp_Effects,
-        DeclareOpInterfaceMethods<ConditionallySpeculatable>]> {
-  let hasVerifier = 1;
-}
-
-def Fsdp_ConcatOp : Fsdp_BucketUserOp<"concat", [AttrSizedOperandSegments]> {
+def Fsdp_ConcatOp : Fsdp_LocalOp<Fsdp_Dialect, "concat", "gather",
+    [AttrSizedOperandSegments]> {
   let summary = "pack shards into this rank's flat shard";
   let description = [{
     Copies the shard of every member to its segment, padding included, and writes
@@ -357,9 +376,15 @@ def Fsdp_ConcatOp : Fsdp_BucketUserOp<"concat", [AttrSizedOperandSegments]> {
     $inputs `into` $bucket (`outs` `(` $output^ `:` type($output) `)`)?
     attr-dict `:` functional-type($inputs, results)
   }];
+  let builders = [
+    /// The value form. The result's type is the bucket's.
+    OpBuilder<(ins "const ::mlir::fsdp::ResolvedBucket &":$bucket,
+                   "::mlir::ValueRange":$inputs)>,
+  ];
 }
 
-def Fsdp_ChunkCatOp : Fsdp_BucketUserOp<"chunk_cat", [AttrSizedOperandSegments]> {
+def Fsdp_ChunkCatOp : Fsdp_LocalOp<Fsdp_Dialect, "chunk_cat", "reduce",
+    [AttrSizedOperandSegments]> {
   let summary = "pack full gradients into a bucket, one row per rank";
   let description = [{
     Row `r` of the result is rank `r`'s share of every operand, in the order of
@@ -398,9 +423,16 @@ def Fsdp_ChunkCatOp : Fsdp_BucketUserOp<"chunk_cat", [AttrSizedOperandSegments]>
     (`outs` `(` $output^ `:` type($output) `)`)?
     attr-dict `:` functional-type($inputs, results)
   }];
+  let hasVerifier = 1;
+  let builders = [
+    /// The value form. The result's type is the bucket's.
+    OpBuilder<(ins "const ::mlir::fsdp::ResolvedBucket &":$bucket,
+                   "::mlir::ValueRange":$inputs,
+                   CArg<"::mlir::FloatAttr", "{}">:$divide)>,
+  ];
 }
 
-def Fsdp_UnchunkOp : Fsdp_BucketUserOp<"unchunk"> {
+def Fsdp_UnchunkOp : Fsdp_LocalOp<Fsdp_Dialect, "unchunk", "gather"> {
   let summary = "unpack a gathered bucket into full tensors";
   let description = [{
     Puts every member together from the ranks' rows; padding is dropped and never
@@ -435,9 +467,16 @@ def Fsdp_UnchunkOp : Fsdp_BucketUserOp<"unchunk"> {
     $packed `of` $bucket (`outs` `(` $outputs^ `:` type($outputs) `)`)?
     attr-dict `:` functional-type($packed, results)
   }];
+  let builders = [
+    /// The value form. Without `types`, the results are in the wire dtypes.
+    OpBuilder<(ins "const ::mlir::fsdp::ResolvedBucket &":$bucket,
+                   "::mlir::Value":$packed,
+                   CArg<"::mlir::TypeRange", "{}">:$types)>,
+  ];
 }
 
-def Fsdp_SplitOp : Fsdp_BucketUserOp<"split", [AttrSizedOperandSegments]> {
+def Fsdp_SplitOp : Fsdp_LocalOp<Fsdp_Dialect, "split", "reduce",
+    [AttrSizedOperandSegments]> {
   let summary = "unpack a flat shard into the members' shards";
   let description = [{
     Copies every segment, padding included, to the shard of its member. `divide`
@@ -478,9 +517,18 @@ def Fsdp_SplitOp : Fsdp_BucketUserOp<"split", [AttrSizedOperandSegments]> {
     (`outs` `(` $outputs^ `:` type($outputs) `)`)?
     attr-dict `:` functional-type($flat, results)
   }];
+  let hasVerifier = 1;
+  let builders = [
+    /// The value form. Without `types`, the results are in the wire dtypes.
+    OpBuilder<(ins "const ::mlir::fsdp::ResolvedBucket &":$bucket,
+                   "::mlir::Value":$flat,
+                   CArg<"::mlir::FloatAttr", "{}">:$divide,
+                   CArg<"::mlir::ValueRange", "{}">:$add,
+                   CArg<"::mlir::TypeRange", "{}">:$types)>,
+  ];
 }
 
-def Fsdp_AllGatherOp : Fsdp_BucketUserOp<"all_gather"> {
+def Fsdp_AllGatherOp : Fsdp_CollectiveOp<Fsdp_Dialect, "all_gather", "gather"> {
   let summary = "give every rank of the shard group all flat shards";
   let description = [{
     Row `r` of the result is the flat shard of rank `r` of the shard group. In the
@@ -510,13 +558,28 @@ def Fsdp_AllGatherOp : Fsdp_BucketUserOp<"all_gather"> {
     $flat `of` $bucket (`outs` `(` $output^ `:` type($output) `)`)?
     attr-dict `:` functional-type($flat, results)
   }];
+  let builders = [
+    /// The value form. The result's type is the bucket's.
+    OpBuilder<(ins "const ::mlir::fsdp::ResolvedBucket &":$bucket,
+                   "::mlir::Value":$flat)>,
+  ];
 }
 
-class Fsdp_ReducingOp<string mnemonic> : Fsdp_BucketUserOp<mnemonic> {
+class Fsdp_ReducingOp<string mnemonic>
+    : Fsdp_CollectiveOp<Fsdp_Dialect, mnemonic, "reduce", [
+        DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface,
+                                  ["getCollectiveReduction"]>]> {
+  let hasVerifier = 1;
   dag reduction = (ins
     Fsdp_ReduceOp:$reduction,
     OptionalAttr<F64Attr>:$multiplier,                          /*C3*/
     OptionalAttr<TypeAttr>:$accumulate);                        /*C4*/
+  let builders = [
+    /// The value form. The result's type is the bucket's.
+    OpBuilder<(ins "const ::mlir::fsdp::ResolvedBucket &":$bucket,
+                   "::mlir::Value":$value,
+                   "const ::mlir::fsdp::CollectiveReduction &":$reduction)>,
+  ];
 }
 
 def Fsdp_ReduceScatterOp : Fsdp_ReducingOp<"reduce_scatter"> {

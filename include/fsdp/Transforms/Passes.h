@@ -24,8 +24,6 @@ enum class Unused { Skip, Zero };
 enum class Accumulate { Wire, F32 };
 /// Whether a reduction divides its terms or their sum.
 enum class Average { Before, After };
-/// What fsdp-verify-stage checks. `Input` is what a pipeline takes.
-enum class Stage { Input, Declared, Explicit, Packed, Buffered };
 
 #define GEN_PASS_DECL
 #include "fsdp/Transforms/Passes.h.inc"

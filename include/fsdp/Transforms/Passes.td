@@ -351,6 +351,9 @@ def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
     | `packed` | no unit op; precision fully written; no cast beside a local op that `fsdp-fuse-casts` would fold |
     | `buffered` | only buffer forms; precision fully written; a gather in place wherever `fsdp-gather-in-place` would make it one |
 
+    Which ops a stage has, they say themselves, by `StagedOpInterface`: also those
+    of other dialects.
+
     At every stage, no name is declared in two units, and the types of arguments
     and results fit their attributes `fsdp.shard`, `fsdp.full`, `fsdp.shard_grad`
     and `fsdp.full_grad`. From `explicit` on, the wire dtype of a reduction is
