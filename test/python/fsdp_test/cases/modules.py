@@ -259,7 +259,8 @@ def declared(case, precisions, has_grad=None, grad_types=None, with_unshard=True
         params = [
             p for p in unit["params"]
             for _ in range(
-                not p.get("frozen") if has_grad is None else has_grad.count(p["name"])
+                not p.get("frozen") if has_grad is None
+                else list(has_grad).count(p["name"])
             )
         ]
         if not params:
