@@ -99,7 +99,7 @@ def python_complaints(path, text):
 def python_files(folders):
     return sorted(
         path for folder in folders for path in folder.rglob("*")
-        if path.suffix == ".py" or folder.name == "scripts"
+        if path.is_file() and (path.suffix == ".py" or folder.name == "scripts")
     )
 
 
