@@ -11,7 +11,7 @@
 
 include "mlir/IR/OpBase.td"
 
-def Fsdp_DeviceGridOpInterface : OpInterface<"DeviceGridOpInterface"> {
+def DeviceGridOpInterface : OpInterface<"DeviceGridOpInterface"> {
   let cppNamespace = "::mlir::fsdp";
   let description = [{
     A symbol that declares a grid of ranks, numbered row-major. `shard.grid` has
@@ -29,7 +29,7 @@ def Fsdp_DeviceGridOpInterface : OpInterface<"DeviceGridOpInterface"> {
   ];
 }
 
-def Fsdp_StagedOpInterface : OpInterface<"StagedOpInterface"> {
+def StagedOpInterface : OpInterface<"StagedOpInterface"> {
   let cppNamespace = "::mlir::fsdp";
   let description = [{
     An op that says at which stages of a program it may occur.
@@ -47,7 +47,7 @@ def Fsdp_StagedOpInterface : OpInterface<"StagedOpInterface"> {
   ];
 }
 
-def Fsdp_UnitOpInterface : OpInterface<"UnitOpInterface"> {
+def UnitOpInterface : OpInterface<"UnitOpInterface"> {
   let cppNamespace = "::mlir::fsdp";
   let description = [{
     An op that moves a whole unit's parameters or gradients between shards and
@@ -65,7 +65,7 @@ def Fsdp_UnitOpInterface : OpInterface<"UnitOpInterface"> {
   ];
 }
 
-def Fsdp_BucketUserOpInterface : OpInterface<"BucketUserOpInterface"> {
+def BucketUserOpInterface : OpInterface<"BucketUserOpInterface"> {
   let cppNamespace = "::mlir::fsdp";
   let description = [{
     What a local op and a collective have in common: it moves data into, out of
@@ -106,8 +106,8 @@ def Fsdp_BucketUserOpInterface : OpInterface<"BucketUserOpInterface"> {
   }];
 }
 
-def Fsdp_LocalOpInterface
-    : OpInterface<"LocalOpInterface", [Fsdp_BucketUserOpInterface]> {
+def LocalOpInterface
+    : OpInterface<"LocalOpInterface", [BucketUserOpInterface]> {
   let cppNamespace = "::mlir::fsdp";
   let description = [{
     Moves data between the members of a bucket and the bucket, on one rank. It
@@ -148,8 +148,8 @@ def Fsdp_LocalOpInterface
   }];
 }
 
-def Fsdp_CollectiveOpInterface
-    : OpInterface<"CollectiveOpInterface", [Fsdp_BucketUserOpInterface]> {
+def CollectiveOpInterface
+    : OpInterface<"CollectiveOpInterface", [BucketUserOpInterface]> {
   let cppNamespace = "::mlir::fsdp";
   let description = [{
     Exchanges a bucket's flat shards or packed rows between the ranks of a

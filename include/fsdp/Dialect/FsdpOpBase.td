@@ -30,7 +30,7 @@ def Fsdp_Tensor : AnyTypeOf<[StaticShapeTensorOf<[AnyType]>,
 class Fsdp_BucketUserOp<Dialect dialect, string mnemonic, string kind,
                         list<Trait> traits>
     : Op<dialect, mnemonic, traits # [
-        Fsdp_BucketUserOpInterface, Fsdp_StagedOpInterface,
+        BucketUserOpInterface, StagedOpInterface,
         SymbolUserOpInterface, MemoryEffectsOpInterface,
         ConditionallySpeculatable]> {
   let extraClassDeclaration = [{
@@ -62,11 +62,11 @@ class Fsdp_BucketUserOp<Dialect dialect, string mnemonic, string kind,
 class Fsdp_LocalOp<Dialect dialect, string mnemonic, string kind,
                    list<Trait> traits = []>
     : Fsdp_BucketUserOp<dialect, mnemonic, kind, traits # [
-        DeclareOpInterfaceMethods<Fsdp_LocalOpInterface>]>;
+        DeclareOpInterfaceMethods<LocalOpInterface>]>;
 
 class Fsdp_CollectiveOp<Dialect dialect, string mnemonic, string kind,
                         list<Trait> traits = []>
     : Fsdp_BucketUserOp<dialect, mnemonic, kind, traits # [
-        DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface>]>;
+        DeclareOpInterfaceMethods<CollectiveOpInterface>]>;
 
 #endif // FSDP_OP_BASE

@@ -15,7 +15,7 @@ include "mlir/IR/RegionKindInterface.td"
 
 /// Every op says at which stages it may occur.
 class Fsdp_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Fsdp_Dialect, mnemonic, traits # [Fsdp_StagedOpInterface]>;
+    : Op<Fsdp_Dialect, mnemonic, traits # [StagedOpInterface]>;
 
 defvar Fsdp_SymbolUser = DeclareOpInterfaceMethods<SymbolUserOpInterface>;
 
@@ -181,7 +181,7 @@ def Fsdp_ParamOp : Fsdp_Op<"param", [Symbol, HasParent<"UnitOp">]> {
 //===----------------------------------------------------------------------===//
 
 class Fsdp_UnitUserOp<string mnemonic> : Fsdp_Op<mnemonic, [
-    DeclareOpInterfaceMethods<Fsdp_UnitOpInterface>, Fsdp_SymbolUser,
+    DeclareOpInterfaceMethods<UnitOpInterface>, Fsdp_SymbolUser,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::mlir::fsdp::StageRange, 2> getStages() {
@@ -567,7 +567,7 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<Fsdp_Dialect, "all_gather", "gather"> {
 
 class Fsdp_ReducingOp<string mnemonic>
     : Fsdp_CollectiveOp<Fsdp_Dialect, mnemonic, "reduce", [
-        DeclareOpInterfaceMethods<Fsdp_CollectiveOpInterface,
+        DeclareOpInterfaceMethods<CollectiveOpInterface,
                                   ["getCollectiveReduction"]>]> {
   let hasVerifier = 1;
   dag reduction = (ins
