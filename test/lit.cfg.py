@@ -37,8 +37,11 @@ llvm_config.add_tool_substitutions(
 )
 # `--param sanitized`: they are built with sanitizers, which reserve terabytes of
 # address space, and make tools slower and larger.
-if "sanitized" in lit_config.params:
+sanitized = "sanitized" in lit_config.params
+if sanitized:
     config.available_features.add("sanitized")
+# Limits the KiB of a process's address space, except where that means nothing.
+config.substitutions.append(("%limit_memory", "true" if sanitized else "ulimit -v"))
 # For the modules of fsdp_test.ptx, which start it.
 config.environment["FSDP_OPT"] = os.path.join(bin_dir, "fsdp-opt")
 

@@ -51,9 +51,7 @@ static void addPackingPasses(OpPassManager &manager,
 
 void mlir::fsdp::buildFsdpOptimizePipeline(OpPassManager &manager,
                                            const FsdpOptimizeOptions &options) {
-  // The input first, while every mistake is still where it was made. What is
-  // written at a later stage already is noted, and asked for nothing at stage
-  // explicit: a module may declare one unit and spell out another one.
+  // The input first, while every mistake is still where it was made.
   manager.addPass(createVerifyStagePass({Stage::Input}));
 
   // Before anything else, because all that follows reads dtypes off the
@@ -70,7 +68,8 @@ void mlir::fsdp::buildFsdpOptimizePipeline(OpPassManager &manager,
   expand.average = options.average;
   expand.align = options.align;
   manager.addPass(createExpandUnitsPass(expand));
-  manager.addPass(createVerifyStagePass({Stage::Explicit}));
+  // A module may declare one unit and spell out another one.
+  manager.addPass(createVerifyStagePass({Stage::Explicit, /*mixed=*/true}));
   if (options.optLevel == OptLevel::Packed)
     addPackingPasses(manager, options);
 

@@ -51,32 +51,10 @@ static StringRef stringify(Stage stage) {
 }
 
 namespace {
-/// The buckets that a pipeline found in its input. No pass can make them
-/// anything else than written by hand, so nothing invalidates this; the next
-/// pipeline looks anew.
-struct InputBuckets {
-  explicit InputBuckets(Operation *) {}
-  bool isInvalidated(const AnalysisManager::PreservedAnalyses &) {
-    return false;
-  }
-  void collect(Operation *module) {
-    names.clear();
-    module->walk(
-        [&](BucketOp bucket) { names.insert(bucket.getSymNameAttr()); });
-  }
-  bool contains(BucketOp bucket) const {
-    return names.contains(bucket.getSymNameAttr());
-  }
-
-  DenseSet<StringAttr> names;
-};
-
 /// Checks one module against one stage.
 class StageVerifier {
 public:
-  /// `handWritten`, if given, are the buckets of the pipeline's input.
-  StageVerifier(Stage stage, const InputBuckets *handWritten)
-      : stage(stage), handWritten(handWritten) {}
+  StageVerifier(Stage stage, bool mixed) : stage(stage), mixed(mixed) {}
 
   LogicalResult verify(ModuleOp module);
 
@@ -103,13 +81,10 @@ private:
     return stage != Stage::Input && stage != Stage::Declared;
   }
   /// True if `bucket` must look like what fsdp-expand-units makes.
-  bool mustBeNaive(BucketOp bucket) const {
-    return stage == Stage::Explicit &&
-           !(handWritten && handWritten->contains(bucket));
-  }
+  bool mustBeNaive() const { return stage == Stage::Explicit && !mixed; }
 
   Stage stage;
-  const InputBuckets *handWritten;
+  bool mixed; ///< explicit, beside buckets of stage packed
   SymbolTableCollection symbolTable;
   bool isValid = true;
   /// First declaration of every name, by the module that holds the units.
@@ -192,7 +167,7 @@ void StageVerifier::checkPrecision(ParamOp param) {
 }
 
 void StageVerifier::checkBucket(BucketOp bucket) {
-  if (mustBeNaive(bucket) && bucket.getMembers().size() != 1)
+  if (mustBeNaive() && bucket.getMembers().size() != 1)
     report(bucket) << "bucket '" << bucket.getSymName() << "' has "
                    << bucket.getMembers().size()
                    << " members, expected 1 at stage explicit";
@@ -221,7 +196,7 @@ void StageVerifier::checkLocalOp(LocalOpInterface op) {
     return;
   SmallVector<Value> values = op.getMemberValues();
   BucketOp bucket = lookupBucket(op, symbolTable);
-  if (stage == Stage::Explicit && !mustBeNaive(bucket))
+  if (stage == Stage::Explicit && mixed)
     return;
   // Everything that verifies resolves.
   FailureOr<ResolvedBucket> resolved = ResolvedBucket::get(bucket, symbolTable);
@@ -373,12 +348,7 @@ struct VerifyStagePass : fsdp::impl::VerifyStagePassBase<VerifyStagePass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (stage == Stage::Input)
-      getAnalysis<InputBuckets>().collect(getOperation());
-    const InputBuckets *handWritten = nullptr;
-    if (auto cached = getCachedAnalysis<InputBuckets>())
-      handWritten = &cached->get();
-    if (failed(StageVerifier(stage, handWritten).verify(getOperation())))
+    if (failed(StageVerifier(stage, mixed).verify(getOperation())))
       return signalPassFailure();
     markAllAnalysesPreserved();
   }

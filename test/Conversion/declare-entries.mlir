@@ -46,7 +46,7 @@ func.func private @negative_private(%x: tensor<3xf32>) {
 
 // CHECK: llvm.mlir.global external constant @fsdprt_artefact_abi(3 : i32)
 // CHECK: llvm.mlir.global external constant @fsdprt_artefact_manifest("
-// CHECK-SAME: {\22abi\22:2,\22target\22:\22cpu\22,\22ranks\22:8,\22grid\22:[2,4],\22plan_hash\22:\22{{[0-9a-f]+}}\22,
+// CHECK-SAME: {\22abi\22:3,\22target\22:\22cpu\22,\22ranks\22:8,\22grid\22:[2,4],\22plan_hash\22:\22{{[0-9a-f]+}}\22,
 // CHECK-SAME: \22units\22:[{\22name\22:\22u\22,\22shard_axes\22:[1],\22replicate_axes\22:[0]}],
 // CHECK-SAME: \22entries\22:[{\22name\22:\22entry\22,
 // CHECK-SAME: \22args\22:[{\22name\22:\22w\22,\22role\22:\22shard\22,\22param\22:\22w\22,\22unit\22:\22u\22,\22full_type\22:\22tensor<3x8xf32>\22,\22shard_dim\22:1,\22type\22:\22tensor<3x2xf32>\22},

@@ -10,13 +10,13 @@
 // SCOPE: nowhere
 // POLICY: nobody
 
-// CHECK:      fsdp-verify-stage{stage=input}
+// CHECK:      fsdp-verify-stage{mixed=false stage=input}
 // CHECK-NEXT: fsdp-resolve-precision{profile=stable}
 // CHECK-NEXT: fsdp-expand-units{accumulate=f32 align=256 average=after unused=zero}
-// CHECK-NEXT: fsdp-verify-stage{stage=explicit}
+// CHECK-NEXT: fsdp-verify-stage{mixed=true stage=explicit}
 // CHECK-NEXT: fsdp-form-buckets{gather=per-dtype max-bytes={1024,2048} {{.*}}order=execution policy= scope=global}
 // CHECK-NEXT: fsdp-fuse-casts
-// CHECK-NEXT: fsdp-verify-stage{stage=packed}
+// CHECK-NEXT: fsdp-verify-stage{mixed=false stage=packed}
 // CHECK-NEXT: fsdp-verify-collectives,
 // CHECK-NEXT: fsdp-seal{drop=false}
 // CHECK-NEXT: )
@@ -27,11 +27,13 @@
 
 // NAMED: fsdp-form-buckets{gather= {{.*}}max-elements={3,4} order= policy=megatron scope=unit}
 
-// NAIVE:      fsdp-verify-stage{stage=explicit}
-// NAIVE-NEXT: fsdp-verify-collectives
+// NAIVE:      fsdp-verify-stage{mixed=true stage=explicit}
+// NAIVE-NEXT: fsdp-verify-collectives,
+// NAIVE-NEXT: fsdp-seal{drop=false}
 // NAIVE-NEXT: )
 
-// UNPROVED:      fsdp-verify-stage{stage=packed}
+// UNPROVED:      fsdp-verify-stage{mixed=false stage=packed},
+// UNPROVED-NEXT: fsdp-seal{drop=true}
 // UNPROVED-NEXT: )
 
 shard.grid @dp(shape = 2)

@@ -23,8 +23,6 @@
 // DECLARED:   fsdprt_artefact_manifest
 // CHANGED:    error: 'builtin.module' op has changed since fsdp-seal: its plan has hash {{[0-9a-f]+}}, expected "{{[0-9a-f]+}}": run fsdp-verify-collectives and fsdp-seal after the last pass that moves or changes a collective
 // EARLY:      error: 'fsdp.unshard' op has no plan yet, expected stage explicit or later: run fsdp-expand-units before fsdp-seal
-module attributes {fsdp.plan_hash = "[[HASH]]"}
-// NONE-NOT:   plan_hash
 module attributes {fsdp.plan_hash = "0123456789abcdef"} {
   shard.grid @dp(shape = 2)
   fsdp.unit @u on @dp precision <param = bf16> {

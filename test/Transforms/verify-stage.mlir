@@ -9,8 +9,8 @@
 // RUN: fsdp-opt %t/packed.mlir --fsdp-verify-stage=stage=packed | FileCheck %s --check-prefix=PACKED
 // RUN: fsdp-opt %t/buffered.mlir --fsdp-verify-stage=stage=buffered | FileCheck %s --check-prefix=BUFFERED
 //
-// What was written by hand, and seen in the input, may be packed already.
-// RUN: fsdp-opt %t/packed.mlir --pass-pipeline='builtin.module(fsdp-verify-stage,fsdp-verify-stage{stage=explicit})'
+// Beside units that are declared, others may be packed already.
+// RUN: fsdp-opt %t/packed.mlir --fsdp-verify-stage='stage=explicit mixed'
 // RUN: not fsdp-opt %t/packed.mlir --fsdp-verify-stage=stage=explicit 2>&1 | FileCheck %s --check-prefix=STRICT
 // STRICT: bucket 'g' has 3 members, expected 1 at stage explicit
 

@@ -252,7 +252,7 @@ TEST(Nccl, BuffersOffTheSixteenBytesAreNoted) {
 TEST(NcclCollectives, SeveralAreOneGroup) {
   FakeWorld world({2});
   world.expectStart();
-  world.expectSuccess([](fsdprtContext *context, int64_t rank) {
+  world.expectSuccess([](fsdprtContext *context, int64_t) {
     const Axes axes = {0};
     const fsdprtCollective gather =
         record(FSDPRT_ALL_GATHER, "g", axes, FSDPRT_F32, 4);

@@ -359,8 +359,9 @@ def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
     and `fsdp.full_grad`. From `explicit` on, the wire dtype of a reduction is
     the reduce dtype of each member, and no flat shards of two buckets are added.
 
-    Buckets that `stage=input` has seen in the same pipeline were written by hand:
-    `stage=explicit` lets them have several members and fused casts.
+    A module may spell out one unit, with buckets of several members, and declare
+    another one. After fsdp-expand-units it is `stage=explicit` with `mixed`, which
+    lets buckets have several members and fused casts.
 
     ```mlir
     shard.grid @dp(shape = 4)
@@ -388,6 +389,8 @@ def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
                           "casts fused"),
                clEnumValN(::mlir::fsdp::Stage::Buffered, "buffered",
                           "buffer forms"))}]>,
+    Option<"mixed", "mixed", "bool", "false",
+           "stage explicit, with buckets of stage packed beside it">,
   ];
 }
 

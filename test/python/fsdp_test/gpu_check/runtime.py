@@ -8,7 +8,7 @@ import ctypes
 from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_p
 
 # The name that artefacts look for: with the version of the interface.
-LIBRARY = "libfsdprt.so.2"
+LIBRARY = "libfsdprt.so.3"
 
 
 class Options(ctypes.Structure):
