@@ -15,7 +15,7 @@ from fsdp_test.gpu_check import runs
 from fsdp_test.gpu_check.driver import FUNCTIONS
 from fsdp_test.gpu_check.folder import Folder, Module, Operation, write_index
 from fsdp_test.gpu_check.report import Report
-from fsdp_test.gpu_check.runtime import Options
+from fsdp_test.gpu_check.runtime import LIBRARY, Options
 from fsdp_test.gpu_check.timing import sets_for
 from fsdp_test.gpu_check.tools import metrics_of
 from fsdp_test.paths import ROOT
@@ -137,10 +137,15 @@ class FakeGpu:
 
 
 class Interface(unittest.TestCase):
+    HEADER = (ROOT / "include/fsdp/Runtime/Runtime.h").read_text()
+
+    def test_the_library_has_the_version_of_the_header(self):
+        version = re.search(r"#define FSDPRT_ABI_VERSION (\d+)", self.HEADER)[1]
+        self.assertEqual(LIBRARY, f"libfsdprt.so.{version}")
+
     def test_options_are_those_of_the_header(self):
-        header = ROOT / "include/fsdp/Runtime/Runtime.h"
         text = re.search(
-            r"typedef struct fsdprtOptions \{(.*)\} fsdprtOptions;", header.read_text(), re.S
+            r"typedef struct fsdprtOptions \{(.*)\} fsdprtOptions;", self.HEADER, re.S
         )[1]
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         names = re.findall(r"(\w+);", text)
