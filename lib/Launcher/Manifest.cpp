@@ -182,12 +182,12 @@ static Expected<EntrySignature> parseEntry(const llvm::json::Object &object,
   entry.name = *name;
   for (auto [key, values] : {std::pair("args", &entry.arguments),
                              std::pair("results", &entry.results)}) {
-    Error error =
-        forEach(object, key, [&](const llvm::json::Object &o) -> Error {
+    Error error = forEach(
+        object, key, [&, to = values](const llvm::json::Object &o) -> Error {
           auto value = parseValue(o, manifest);
           if (!value)
             return value.takeError();
-          values->push_back(std::move(*value));
+          to->push_back(std::move(*value));
           return Error::success();
         });
     if (error)
