@@ -155,21 +155,21 @@ Value RuntimeCalls::collective(ImplicitLocOpBuilder &builder,
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
   BucketOp bucket = record.bucket;
   StringAttr name = nameSymbol(builder, bucket);
-  auto i32 = [&](int64_t value) -> TypedAttr {
-    return builder.getI32IntegerAttr(value);
-  };
-  // The numbers, in the order of the struct.
-  SmallVector<Attribute> fields = {i32(sizeof(fsdprtCollective)),
-                                   i32(record.kind),
-                                   i32(getRuntimeDtype(bucket)),
-                                   i32(record.reduction),
-                                   i32(record.accumulate),
-                                   i32(record.axes.size()),
-                                   builder.getI64IntegerAttr(record.count),
-                                   builder.getF64FloatAttr(record.multiplier)};
-  static_assert(sizeof(fsdprtCollective) == 6 * 4 + 2 * 8 + 2 * sizeof(void *),
+  // In the order of the struct. Six words as one constant, since a program may
+  // have tens of thousands of records.
+  const int32_t words[] = {static_cast<int32_t>(sizeof(fsdprtCollective)),
+                           record.kind,
+                           getRuntimeDtype(bucket),
+                           record.reduction,
+                           record.accumulate,
+                           static_cast<int32_t>(record.axes.size())};
+  static_assert(sizeof(fsdprtCollective) ==
+                    sizeof(words) + 2 * 8 + 2 * sizeof(void *),
                 "the struct has other fields than those here");
-  SmallVector<Attribute> key = fields;
+  TypedAttr fields[] = {builder.getI32TensorAttr(words),
+                        builder.getI64IntegerAttr(record.count),
+                        builder.getF64FloatAttr(record.multiplier)};
+  SmallVector<Attribute> key(std::begin(fields), std::end(fields));
   key.push_back(name);
   key.push_back(builder.getDenseI64ArrayAttr(record.axes));
   StringAttr &symbol = records[builder.getArrayAttr(key)];
@@ -177,10 +177,9 @@ Value RuntimeCalls::collective(ImplicitLocOpBuilder &builder,
     StringAttr axes;
     if (!record.axes.empty())
       axes = axesSymbol(builder, record.axes);
-    SmallVector<Type> types;
-    for (Attribute field : fields)
-      types.push_back(cast<TypedAttr>(field).getType());
-    types.append(2, pointer);
+    Type types[] = {
+        LLVM::LLVMArrayType::get(builder.getI32Type(), std::size(words)),
+        builder.getI64Type(), builder.getF64Type(), pointer, pointer};
     auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), types);
     symbol = addConstant(
         builder, module, symbols, bucket.getLoc(), type, "fsdp_collective",
@@ -190,9 +189,8 @@ Value RuntimeCalls::collective(ImplicitLocOpBuilder &builder,
           auto add = [&](Value field) {
             value = LLVM::InsertValueOp::create(b, value, field, index++);
           };
-          for (Attribute field : fields)
-            add(LLVM::ConstantOp::create(b, cast<TypedAttr>(field).getType(),
-                                         cast<TypedAttr>(field)));
+          for (auto [field, fieldType] : llvm::zip(fields, types))
+            add(LLVM::ConstantOp::create(b, fieldType, field));
           add(LLVM::AddressOfOp::create(b, pointer, name));
           add(axes ? Value(LLVM::AddressOfOp::create(b, pointer, axes))
                    : Value(LLVM::ZeroOp::create(b, pointer)));

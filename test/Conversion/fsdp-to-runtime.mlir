@@ -21,42 +21,26 @@ fsdp.bucket @r reduce @u[@w] : bf16
 // CHECK-DAG:   llvm.mlir.global internal constant @[[SHARD:fsdp_axes.*]](dense<1> : tensor<1xi32>) {{.*}} : !llvm.array<1 x i32>
 // CHECK-DAG:   llvm.mlir.global internal constant @[[REPLICATE:fsdp_axes.*]](dense<0> : tensor<1xi32>) {{.*}} : !llvm.array<1 x i32>
 
-// RECORDS-LABEL: llvm.mlir.global internal constant @fsdp_collective_3() {{.*}} : !llvm.struct<(i32, i32, i32, i32, i32, i32, i64, f64, ptr, ptr)>
-// RECORDS:         constant(56 : i32)
-// RECORDS:         constant(2 : i32) {{.*}}
-// RECORDS-NEXT:    insertvalue {{.*}}[1]
-// RECORDS-NEXT:    constant(1 : i32)
-// RECORDS-NEXT:    insertvalue {{.*}}[2]
-// RECORDS-NEXT:    constant(1 : i32)
-// RECORDS-NEXT:    insertvalue {{.*}}[3]
-// RECORDS:         addressof @fsdp_axes_2
-// RECORDS-NEXT:    insertvalue {{.*}}[9]
-// RECORDS-LABEL: llvm.mlir.global internal constant @fsdp_collective_1()
-// RECORDS:         constant(1 : i32)
-// RECORDS-NEXT:    insertvalue {{.*}}[1]
-// RECORDS-NEXT:    constant(1 : i32)
-// RECORDS-NEXT:    insertvalue {{.*}}[2]
-// RECORDS-NEXT:    constant(2 : i32)
-// RECORDS-NEXT:    insertvalue {{.*}}[3]
-// RECORDS-NEXT:    constant(1 : i32)
-// RECORDS-NEXT:    insertvalue {{.*}}[4]
-// RECORDS-NEXT:    constant(1 : i32)
-// RECORDS-NEXT:    insertvalue {{.*}}[5]
+// RECORDS-LABEL: llvm.mlir.global internal constant @fsdp_collective_3() {{.*}} : !llvm.struct<(array<6 x i32>, i64, f64, ptr, ptr)>
+// RECORDS:         constant(dense<[56, 2, 1, 1, 0, 1]> : tensor<6xi32>)
+// RECORDS-NEXT:    insertvalue {{.*}}[0]
 // RECORDS-NEXT:    constant(64 : i64)
-// RECORDS-NEXT:    insertvalue {{.*}}[6]
-// RECORDS-NEXT:    constant(2.500000e-01 : f64)
-// RECORDS-NEXT:    insertvalue {{.*}}[7]
-// RECORDS:         addressof @fsdp_axes :
-// RECORDS-NEXT:    insertvalue {{.*}}[9]
-// RECORDS-LABEL: llvm.mlir.global internal constant @fsdp_collective()
-// RECORDS:         constant(0 : i32)
 // RECORDS-NEXT:    insertvalue {{.*}}[1]
-// RECORDS-NEXT:    constant(4 : i32)
+// RECORDS-NEXT:    constant(0.000000e+00 : f64)
 // RECORDS-NEXT:    insertvalue {{.*}}[2]
+// RECORDS-NEXT:    addressof @fsdp_bucket_name_0 :
+// RECORDS-NEXT:    insertvalue {{.*}}[3]
+// RECORDS-NEXT:    addressof @fsdp_axes_2 :
+// RECORDS-NEXT:    insertvalue {{.*}}[4]
+// RECORDS-LABEL: llvm.mlir.global internal constant @fsdp_collective_1()
+// RECORDS:         constant(dense<[56, 1, 1, 2, 1, 1]> : tensor<6xi32>)
+// RECORDS:         constant(64 : i64)
+// RECORDS:         constant(2.500000e-01 : f64)
+// RECORDS:         addressof @fsdp_axes :
+// RECORDS-LABEL: llvm.mlir.global internal constant @fsdp_collective()
+// RECORDS:         constant(dense<[56, 0, 4, 0, 0, 1]> : tensor<6xi32>)
 // RECORDS:         constant(128 : i64)
-// RECORDS-NEXT:    insertvalue {{.*}}[6]
 // RECORDS:         addressof @fsdp_bucket_name :
-// RECORDS-NEXT:    insertvalue {{.*}}[8]
 
 // Lists of one are on the frame, and one call has them all.
 // CHECK-LABEL: func.func @all_gather(
