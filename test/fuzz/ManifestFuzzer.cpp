@@ -29,8 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   }
   for (const auto &unit : manifest->units)
-    if (unit->size(unit->shardAxes) < 1 ||
-        unit->index(unit->shardAxes, manifest->ranks - 1) < 0)
+    if (unit->grid.groupSize(unit->shardAxes) < 1 ||
+        unit->grid.indexInGroup(unit->shardAxes, manifest->ranks - 1) < 0)
       std::abort();
   return 0;
 }
