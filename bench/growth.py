@@ -185,9 +185,8 @@ KNOWN_STEEP = {
 LINE = re.compile(r"^\s+([\d.]+) \(\s*[\d.]+%\)\s+(\S.*)$")
 
 
-def measure(tool, path, flags, repeat):
-    """Seconds by pass, of the fastest of some runs."""
-    fastest = {}
+def measure(tool, path, flags, repeat, fastest):
+    """Lowers `fastest`, seconds by pass, to the fastest of some more runs."""
     for _ in range(repeat):
         run = subprocess.run(
             [tool, path, *flags, "--mlir-timing", "--mlir-timing-display=list",
@@ -202,7 +201,17 @@ def measure(tool, path, flags, repeat):
             sys.exit(f"growth: no times from {flags}: {run.stderr[-500:]}")
         for name, value in seconds.items():
             fastest[name] = min(value, fastest.get(name, value))
-    return fastest
+
+
+def slopes(kind, sizes, before, after, options):
+    """(pass, seconds, slope, slope that it may have) of what is slow enough."""
+    small, large = sizes
+    for name, seconds in sorted(after.items(), key=lambda item: -item[1]):
+        if seconds >= options.list_slow and name != "Total":
+            # What is too short to measure is taken as the clock's step.
+            first = max(before.get(name, 0), 1e-3)
+            slope = math.log(seconds / first) / math.log(large / small)
+            yield name, seconds, slope, KNOWN_STEEP.get((kind, name), options.max_slope)
 
 
 def main():
@@ -212,6 +221,8 @@ def main():
     parser.add_argument("--tools", type=Path, default=ROOT / "build/bin")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--tries", type=int, default=4,
+                        help="measure again, so often at most, what is too steep")
     parser.add_argument("--max-slope", type=float, default=1.5)
     parser.add_argument("--list-slow", type=float, default=0.02)
     options = parser.parse_args()
@@ -225,17 +236,19 @@ def main():
                 files.append(Path(folder) / f"{kind}-{size}.mlir")
                 files[-1].write_text("\n".join(generate(size)) + "\n")
             for flags in pipelines:
-                before, after = (measure(tool, file, flags, options.repeat) for file in files)
+                before, after = {}, {}
+                # Other work on the machine makes a pass look steep, but not
+                # every time.
+                for _ in range(options.tries):
+                    for fastest, file in zip((before, after), files):
+                        measure(tool, file, flags, options.repeat, fastest)
+                    found = list(slopes(kind, (small, large), before, after, options))
+                    if all(slope <= allowed for _, _, slope, allowed in found):
+                        break
                 print(f"{kind} {small} to {large}, {' '.join(flags)}: "
                       f"{after.get('root', 0):.2f} s")
-                for name, seconds in sorted(after.items(), key=lambda item: -item[1]):
-                    if seconds < options.list_slow or name == "Total":
-                        continue
-                    # What is too short to measure is taken as the clock's step.
-                    first = max(before.get(name, 0), 1e-3)
-                    slope = math.log(seconds / first) / math.log(large / small)
+                for name, seconds, slope, allowed in found:
                     checked += 1
-                    allowed = KNOWN_STEEP.get((kind, name), options.max_slope)
                     bad = slope > allowed
                     wrong += bad
                     print(f"  {name:40} {seconds / large * 1e6:9.1f} us each, slope "
