@@ -35,11 +35,12 @@ llvm_config.add_tool_substitutions(
     ["fsdp-opt", "fsdp-compile", "fsdp-run", "not", "split-file"],
     ([other] if other else []) + [bin_dir, config.llvm_tools_dir],
 )
-# `--param sanitized`: they are built with sanitizers, which reserve terabytes of
+# `--param sanitized=NAME`: they are built with sanitizers, which reserve terabytes of
 # address space, and make tools slower and larger.
 sanitized = "sanitized" in lit_config.params
 if sanitized:
     config.available_features.add("sanitized")
+    config.available_features.add("sanitized-" + lit_config.params["sanitized"])
 # Limits the KiB of a process's address space, except where that means nothing.
 config.substitutions.append(("%limit_memory", "true" if sanitized else "ulimit -v"))
 # For the modules of fsdp_test.ptx, which start it.

@@ -232,15 +232,16 @@ def sanitized_tools(step):
     # fsdp-run loads it by name, so nothing that is built asks for it.
     mpi = ["fsdprt_mpi"] if (BUILD / "lib/libfsdprt_mpi.so").exists() else []
     counts = Counts()
-    for name, targets, filter, options in [
+    for name, sanitizer, targets, filter, options in [
         (
-            "fuzz", ["fsdp-opt", "fsdp-compile", "fsdp-run", *mpi],
+            "fuzz", "address", ["fsdp-opt", "fsdp-compile", "fsdp-run", *mpi],
             "(Dialect|Transforms|Conversion|Pipelines|Tools|Execution)/",
             ["-DFSDP_FUZZ=ON", "-DCMAKE_C_COMPILER=clang-22",
              "-DCMAKE_CXX_COMPILER=clang++-22"],
         ),
         (
-            "tsan-tools", ["fsdprt", "fsdp-run", *mpi], "(Tools/fsdp-run|Execution)/",
+            "tsan-tools", "thread", ["fsdprt", "fsdp-run", *mpi],
+            "(Tools/fsdp-run|Execution)/",
             ["-DCMAKE_CXX_FLAGS=-fsanitize=thread"],
         ),
     ]:
@@ -254,7 +255,7 @@ def sanitized_tools(step):
         )[0]
         counts += (
             run_lit(
-                step, f"--param=tools={folder / 'bin'}", "--param=sanitized",
+                step, f"--param=tools={folder / 'bin'}", f"--param=sanitized={sanitizer}",
                 f"--filter={filter}",
             )
             if ok else Counts(0, 1)
