@@ -1,5 +1,4 @@
-/*===- collective-call.c - what a call of a collective costs
-----------------===*\
+/*===- collective-call.c - what a call of a collective costs --------------===*\
 |*                                                                            *|
 |* Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.      *|
 |* See LICENSE for license information.                                       *|

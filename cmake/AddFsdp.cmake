@@ -38,7 +38,6 @@ function(fsdp_add_llvm_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_compile_options(${name} PRIVATE ${FSDP_WARNINGS})
-  target_compile_definitions(${name} PRIVATE FSDP_VERSION="${PROJECT_VERSION}")
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:include>)

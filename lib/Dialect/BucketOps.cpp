@@ -470,6 +470,18 @@ LogicalResult SplitOp::verify() {
 // Collectives
 //===----------------------------------------------------------------------===//
 
+LogicalResult mlir::fsdp::verifyCollectiveKind(CollectiveOpInterface op) {
+  CollectiveKind kind = op.getCollectiveKind();
+  bool reduces = op.getCollectiveReduction().has_value();
+  if (kind == CollectiveKind::Other ||
+      reduces == (kind != CollectiveKind::AllGather))
+    return success();
+  return op->emitOpError("on bucket ")
+         << op.getBucketAttr()
+         << (reduces ? " gathers and has a reduction, expected none"
+                     : " reduces and has no reduction, expected one");
+}
+
 void AllGatherOp::build(OpBuilder &builder, OperationState &state,
                         const ResolvedBucket &bucket, Value flat) {
   build(builder, state, bucket.getPackedType(), flat, bucket.getSymbol(),

@@ -64,15 +64,15 @@ static void writeRuns(const EntryTensor &value, int64_t rank, char *data,
   }
 }
 
-void Inputs::fillValue(const EntryTensor &value, int64_t rank,
-                       char *data) const {
+void Inputs::fillTensor(const EntryTensor &value, int64_t rank,
+                        char *data) const {
   const Dtype &dtype = *value.type.dtype;
   // A number that is promised to be the same on all ranks is likely to count
   // iterations or to choose an element: the smallest that does something.
   if (value.isUniform && dtype.isInteger()) {
     std::string one(dtype.bytes, 0);
     one[0] = 1; // little endian
-    return setValue(value, rank, one, data);
+    return setTensor(value, rank, one, data);
   }
   bool ofRank = !value.isUniform &&
                 (value.role == Role::Value || value.role == Role::FullGrad);
@@ -82,8 +82,8 @@ void Inputs::fillValue(const EntryTensor &value, int64_t rank,
   });
 }
 
-void Inputs::setValue(const EntryTensor &value, int64_t rank, StringRef element,
-                      char *data) const {
+void Inputs::setTensor(const EntryTensor &value, int64_t rank,
+                       StringRef element, char *data) const {
   writeRuns(value, rank, data, [&](int64_t, int64_t count, char *run) {
     for (int64_t i = 0; i < count; ++i)
       std::memcpy(run + i * element.size(), element.data(), element.size());
@@ -93,10 +93,10 @@ void Inputs::setValue(const EntryTensor &value, int64_t rank, StringRef element,
 Error Inputs::load(int64_t rank, size_t index, void *data) const {
   const EntryTensor &value = entry.arguments[index];
   if (!constants[index].empty())
-    setValue(value, rank, constants[index], static_cast<char *>(data));
+    setTensor(value, rank, constants[index], static_cast<char *>(data));
   else if (sources.has(rank, index))
     return sources.load(rank, index, data);
   else
-    fillValue(value, rank, static_cast<char *>(data));
+    fillTensor(value, rank, static_cast<char *>(data));
   return Error::success();
 }

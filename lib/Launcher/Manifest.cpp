@@ -105,8 +105,8 @@ parseUnit(const llvm::json::Object &object, const Grid &grid) {
   return unit;
 }
 
-static Expected<EntryTensor> parseValue(const llvm::json::Object &object,
-                                        const Manifest &manifest) {
+static Expected<EntryTensor> parseTensor(const llvm::json::Object &object,
+                                         const Manifest &manifest) {
   EntryTensor value;
   auto name = getString(object, "name");
   if (!name)
@@ -184,7 +184,7 @@ static Expected<EntrySignature> parseEntry(const llvm::json::Object &object,
                              std::pair("results", &entry.results)}) {
     Error error = forEach(
         object, key, [&, to = values](const llvm::json::Object &o) -> Error {
-          auto value = parseValue(o, manifest);
+          auto value = parseTensor(o, manifest);
           if (!value)
             return value.takeError();
           to->push_back(std::move(*value));

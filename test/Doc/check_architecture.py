@@ -65,7 +65,6 @@ def reach(graph):
 class Code:
     def __init__(self, root, rooms):
         self.root, self.rooms = root, rooms
-        # Generated headers are where their TableGen files are.
         suffixes = {".h", ".cpp", ".def", ".c"}
         self.files = sorted(
             path.relative_to(root)

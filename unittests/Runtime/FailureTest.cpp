@@ -263,6 +263,20 @@ TEST(InvalidCall, RecordsAreRefusedWithTheirReason) {
       "call 1, all_gather of bucket 'b': a list of 1 axes at a null address");
 }
 
+// A record that was right is read again where it has changed.
+TEST(InvalidCall, RecordThatLosesItsAxes) {
+  TestWorld world({1});
+  const Axes axes = {0};
+  fsdprtCollective all = record(FSDPRT_ALL_GATHER, "b", axes, FSDPRT_F32, 1);
+  float data[1] = {};
+  ASSERT_EQ(run(world[0], all, data, data), FSDPRT_SUCCESS);
+  all.axes = nullptr;
+  EXPECT_EQ(run(world[0], all, data, data), FSDPRT_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      world.message(0),
+      "call 2, all_gather of bucket 'b': a list of 1 axes at a null address");
+}
+
 TEST(InvalidCall, ListsOfCollectives) {
   const fsdprtCollective *none[] = {nullptr};
   const void *send[] = {nullptr};

@@ -107,8 +107,15 @@ public:
   }
 
   void destroy() {
-    // Orderly ends are meetings too.
-    run([](fsdprtContext *context, int64_t) {
+    end([](fsdprtContext *, int64_t) {});
+  }
+
+  /// Ends every rank after `last`, each on a thread of its own: orderly ends
+  /// are meetings too.
+  void end(const std::function<void(fsdprtContext *, int64_t rank)> &last) {
+    run([&](fsdprtContext *context, int64_t rank) {
+      if (context)
+        last(context, rank);
       fsdprtDestroy(context);
       return fsdprtStatus(FSDPRT_SUCCESS);
     });

@@ -343,6 +343,29 @@ TEST(NcclMemory, LargeBuffersAreRegisteredAndKept) {
   EXPECT_EQ(linesWith(world.record(0), "alloc"), "");
 }
 
+// A context that ends waits for its own work before it gives memory back that
+// the work uses: here until the other rank comes to the collective. The first
+// step registers the memory, which is a meeting; the second only enqueues.
+TEST(NcclMemory, IsGivenBackAfterTheWork) {
+  FakeWorld world({2});
+  world.expectStart();
+  world.expectSuccess(largeStep);
+  std::atomic<bool> ends{false};
+  std::string alive;
+  world.end([&](fsdprtContext *context, int64_t rank) {
+    if (rank == 1) {
+      while (!ends)
+        std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      alive = fakes().alive();
+    }
+    EXPECT_EQ(largeStep(context, rank), good);
+    ends = true;
+  });
+  EXPECT_EQ(alive.substr(0, 9), "2 blocks,");
+  EXPECT_EQ(fakes().alive(), "");
+}
+
 TEST(NcclMemory, WithoutItTheDriverAllocates) {
   FakeWorld world({2});
   world.expectStart();

@@ -18,8 +18,9 @@
 // stand behind b; without the exception c could never join a.
 //
 // A *slot* is a place in the original order of a block: slot n lies before op
-// number n. Ops that belong to no item keep their places, so every item has a
-// lowest slot at which its operands exist and a highest one at which nobody has
+// number n. Ops that belong to no item keep their places, and an item takes the
+// casts of its operands along, so every item has a lowest slot at which what it
+// is made of exists, and a highest one at which nobody has
 // used its results, and both are known before anything moves. A *site* is a set
 // of items that will share a bucket (at first one). It *wants* a slot:
 //

@@ -25,6 +25,7 @@
 
 namespace mlir::fsdp {
 class BucketUserOpInterface;
+class CollectiveOpInterface;
 class ParamOp;
 class UnitOp;
 struct ResolvedBucket;
@@ -74,6 +75,9 @@ SmallVector<StageRange, 2> getBucketUserStages(BucketUserOpInterface op);
 /// Checks that `op` is wholly in one form: tensors and results, or memrefs,
 /// `outs` and no result.
 LogicalResult verifyBucketForm(BucketUserOpInterface op);
+/// Checks that `op` has a reduction if its kind does reduce, and none if it is
+/// an all-gather.
+LogicalResult verifyCollectiveKind(CollectiveOpInterface op);
 /// Checks everything about `op` that depends on its bucket: that there is one,
 /// of the kind that `op` needs; and the shape and element type of each value on
 /// the bucket's side and, of a local op, on the members' side.

@@ -169,7 +169,8 @@ def CollectiveOpInterface
       "::llvm::SmallVector<int64_t>", "getGroupAxes",
       (ins "const ::mlir::fsdp::UnitGroup &":$group)>,
     InterfaceMethod<"How elements of several ranks become one; nothing if the op "
-                    "only moves them.",
+                    "only moves them. A reduce-scatter and an all-reduce have "
+                    "it, an all-gather has not: the interface's verifier looks.",
       "::std::optional<::mlir::fsdp::CollectiveReduction>",
       "getCollectiveReduction", (ins), "",
       [{ return ::std::nullopt; }]>,
@@ -179,6 +180,10 @@ def CollectiveOpInterface
     ::mlir::Value getSent() { return $_op.getBucketValues()[0].first; }
     /// The result or output that this rank receives.
     ::mlir::Value getReceived() { return $_op.getBucketValues()[1].first; }
+  }];
+  let verify = [{
+    return ::mlir::fsdp::verifyCollectiveKind(
+        ::llvm::cast<::mlir::fsdp::CollectiveOpInterface>($_op));
   }];
 }
 

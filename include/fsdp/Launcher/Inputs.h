@@ -37,9 +37,9 @@ public:
 private:
   Inputs(const EntrySignature &entry, Sources sources)
       : entry(entry), sources(std::move(sources)) {}
-  void fillValue(const EntryTensor &value, int64_t rank, char *data) const;
-  void setValue(const EntryTensor &value, int64_t rank, llvm::StringRef element,
-                char *data) const;
+  void fillTensor(const EntryTensor &value, int64_t rank, char *data) const;
+  void setTensor(const EntryTensor &value, int64_t rank,
+                 llvm::StringRef element, char *data) const;
 
   const EntrySignature &entry;
   Sources sources;

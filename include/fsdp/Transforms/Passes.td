@@ -192,7 +192,8 @@ def FormBucketsPass : Pass<"fsdp-form-buckets", "::mlir::ModuleOp"> {
 
     Collectives stand in the order of their buckets' first members. A merged
     gather stands at its first member, or behind its last operand; a merged
-    reduction at its last member; casts behind them go along. A bucket may stand
+    reduction at its last member. Casts of its operands and of its results go
+    along, and so an operand's cast is no last operand. A bucket may stand
     behind one with a later first member that it needs. Two items are not merged
     if one needs the other, through any chain of ops and buckets formed before,
     or if the bucket would come to stand below the first use of one of its

@@ -10,9 +10,6 @@
 
 #include "Support/DynamicLibrary.h"
 
-#include <cstdlib>
-#include <mutex>
-
 using namespace fsdprt;
 using namespace fsdprt::nccl;
 
@@ -24,10 +21,9 @@ std::string nccl::describeVersion(int version) {
          std::to_string(rest % 100);
 }
 
-static std::string loadOnce(Api &api) {
+static std::string fill(Api &api) {
   static DynamicLibrary library;
-  const char *path = std::getenv("FSDPRT_LIBNCCL");
-  std::string name = path && *path ? path : "libnccl.so.2";
+  std::string name = fileFromEnvironment("FSDPRT_LIBNCCL", "libnccl.so.2");
   if (std::string why = library.open({name}); !why.empty())
     return why;
 #define FSDPRT_NCCL(result, name, parameters)                                  \
@@ -48,11 +44,4 @@ static std::string loadOnce(Api &api) {
   return {};
 }
 
-std::string nccl::load(const Api *&api) {
-  static std::once_flag once;
-  static Api functions;
-  static std::string why;
-  std::call_once(once, [] { why = loadOnce(functions); });
-  api = why.empty() ? &functions : nullptr;
-  return why;
-}
+std::string nccl::load(const Api *&api) { return loadOnce<Api, fill>(api); }

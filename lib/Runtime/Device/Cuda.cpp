@@ -10,9 +10,6 @@
 
 #include "Support/DynamicLibrary.h"
 
-#include <cstdlib>
-#include <mutex>
-
 using namespace fsdprt;
 using namespace fsdprt::cuda;
 
@@ -30,10 +27,9 @@ std::string cuda::describeVersion(int version) {
          std::to_string(version % 1000 / 10);
 }
 
-static std::string loadOnce(Api &api) {
+static std::string fill(Api &api) {
   static DynamicLibrary library;
-  const char *path = std::getenv("FSDPRT_LIBCUDA");
-  std::string name = path && *path ? path : "libcuda.so.1";
+  std::string name = fileFromEnvironment("FSDPRT_LIBCUDA", "libcuda.so.1");
   if (std::string why = library.open({name}); !why.empty())
     return why;
 #define FSDPRT_CUDA(name, symbol, parameters)                                  \
@@ -57,11 +53,4 @@ static std::string loadOnce(Api &api) {
   return {};
 }
 
-std::string cuda::load(const Api *&api) {
-  static std::once_flag once;
-  static Api functions;
-  static std::string why;
-  std::call_once(once, [] { why = loadOnce(functions); });
-  api = why.empty() ? &functions : nullptr;
-  return why;
-}
+std::string cuda::load(const Api *&api) { return loadOnce<Api, fill>(api); }

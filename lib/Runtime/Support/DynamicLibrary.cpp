@@ -10,6 +10,7 @@
 
 #include "fsdp/Runtime/Runtime.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
 
 using namespace fsdprt;
@@ -28,6 +29,12 @@ std::string DynamicLibrary::open(const std::vector<std::string> &names) {
 
 void *DynamicLibrary::find(const char *symbol) const {
   return handle ? dlsym(handle, symbol) : nullptr;
+}
+
+std::string fsdprt::fileFromEnvironment(const char *variable,
+                                        const char *usual) {
+  const char *path = std::getenv(variable);
+  return path && *path ? path : usual;
 }
 
 std::string fsdprt::besideRuntime(const std::string &name) {

@@ -14,6 +14,7 @@
 #ifndef FSDP_LIB_RUNTIME_SUPPORT_DYNAMICLIBRARY_H
 #define FSDP_LIB_RUNTIME_SUPPORT_DYNAMICLIBRARY_H
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,22 @@ public:
 private:
   void *handle = nullptr;
 };
+
+/// The file that the variable `variable` of the environment names, else
+/// `usual`.
+std::string fileFromEnvironment(const char *variable, const char *usual);
+
+/// Sets `api` to the functions that `fill` has found, which is asked once per
+/// process, or to null where it says why there are none. Returns that.
+template <typename Api, std::string (*fill)(Api &)>
+std::string loadOnce(const Api *&api) {
+  static std::once_flag once;
+  static Api functions;
+  static std::string why;
+  std::call_once(once, [] { why = fill(functions); });
+  api = why.empty() ? &functions : nullptr;
+  return why;
+}
 
 /// "FOLDER/name", where FOLDER has libfsdprt itself.
 std::string besideRuntime(const std::string &name);

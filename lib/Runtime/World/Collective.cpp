@@ -150,6 +150,7 @@ bool fsdprt::isCopyOf(const Collective &collective,
       record.kind != static_cast<int32_t>(collective.kind) ||
       record.dtype != collective.dtype || record.count != collective.count ||
       record.axisCount != static_cast<int32_t>(collective.axes.size()) ||
+      (record.axisCount > 0 && !record.axes) ||
       collective.bucket.compare(record.bucket ? record.bucket : "") != 0 ||
       !std::equal(collective.axes.begin(), collective.axes.end(), record.axes))
     return false;

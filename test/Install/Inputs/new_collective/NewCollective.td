@@ -28,4 +28,16 @@ def Test_BroadcastRowsOp : Fsdp_CollectiveOp<Test_Dialect, "broadcast_rows", "ga
   }];
 }
 
+def Test_BareReduceOp : Fsdp_CollectiveOp<Test_Dialect, "bare_reduce", "reduce"> {
+  let summary = "an all-reduce that does not say how it reduces, which is wrong";
+  let arguments = (ins Fsdp_Tensor:$flat,
+                       FlatSymbolRefAttr:$bucket,
+                       Optional<Fsdp_Tensor>:$output);
+  let results = (outs Optional<Fsdp_Tensor>:$reduced);
+  let assemblyFormat = [{
+    $flat `of` $bucket (`outs` `(` $output^ `:` type($output) `)`)?
+    attr-dict `:` functional-type($flat, results)
+  }];
+}
+
 #endif // NEW_COLLECTIVE

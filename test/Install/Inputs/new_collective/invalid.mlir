@@ -67,3 +67,18 @@ func.func @shard_decides(%g: tensor<4x32xf32>) {
   }
   return
 }
+
+// -----
+
+// A kind that reduces, and nothing that says how.
+
+shard.grid @hsdp(shape = 2x4)
+fsdp.unit @u on @hsdp shard_axes [1] replicate_axes [0] {
+  fsdp.param @w : tensor<8x3xf32>
+}
+fsdp.bucket @r reduce @u[@w] : f32
+func.func @negative_no_reduction(%f: tensor<32xf32>) {
+  // expected-error @below {{on bucket @r reduces and has no reduction, expected one}}
+  %r = test.bare_reduce %f of @r : (tensor<32xf32>) -> tensor<32xf32>
+  return
+}

@@ -53,6 +53,22 @@ test::BroadcastRowsOp::getGroupAxes(const fsdp::UnitGroup &group) {
   return group.replicateAxes;
 }
 
+fsdp::BucketValues test::BareReduceOp::getBucketValues() {
+  return {
+      {getFlat(), fsdp::BucketForm::Flat},
+      {isBufferForm() ? getOutput() : getReduced(), fsdp::BucketForm::Flat}};
+}
+MutableOperandRange test::BareReduceOp::getOutputOperandsMutable() {
+  return getOutputMutable();
+}
+fsdp::CollectiveKind test::BareReduceOp::getCollectiveKind() {
+  return fsdp::CollectiveKind::AllReduce;
+}
+SmallVector<int64_t>
+test::BareReduceOp::getGroupAxes(const fsdp::UnitGroup &group) {
+  return group.replicateAxes;
+}
+
 int main(int argc, char **argv) {
   DialectRegistry registry;
   registry.insert<arith::ArithDialect, fsdp::FsdpDialect, func::FuncDialect,
