@@ -1,4 +1,4 @@
-//===- TileBodyCpu.cpp - the code that walks a tile plan ------------------===//
+//===- TileBodyCpu.cpp - a tile plan walked by the CPU --------------------===//
 //
 // Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -27,7 +27,7 @@
 #include "Float/CastBodies.h"
 #include "fsdp/Codegen/TileBuilder.h"
 
-#include "llvm/ADT/StringExtras.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -36,23 +36,25 @@ using namespace mlir::fsdp;
 static constexpr int64_t kCastVector = 16;
 static constexpr int64_t kCopyBytes = 64;
 
-std::string TileFunction::getName() const {
-  std::string name;
-  llvm::raw_string_ostream os(name);
-  os << (packs ? "fsdp_pack" : "fsdp_unpack");
-  for (const DtypePair &pair : pairs) {
-    Type from = packs ? pair.member : pair.wire;
-    Type to = packs ? pair.wire : pair.member;
-    os << '_' << from << '_' << to;
-  }
-  if (divide) // the bits, so that no two divisors share a name
-    os << "_divide_" << llvm::utohexstr(llvm::bit_cast<uint64_t>(*divide));
-  if (adds)
-    os << "_add";
-  return name;
-}
-
 namespace {
+/// The bodies of CastBodies.h, which LLVM turns into vector code.
+struct CpuArithmetic final : FloatArithmetic {
+  Value cast(OpBuilder &builder, Location loc, Value value,
+             Type dtype) const override {
+    return getElementTypeOrSelf(value.getType()) == dtype
+               ? value
+               : buildCast(builder, loc, value, dtype);
+  }
+  Value divide(OpBuilder &builder, Location loc, Value value,
+               double divisor) const override {
+    return buildDivide(builder, loc, value, divisor);
+  }
+  Value add(OpBuilder &builder, Location loc, Value lhs,
+            Value rhs) const override {
+    return buildAdd(builder, loc, lhs, rhs);
+  }
+};
+
 class CpuTileBuilder : TileBuilder {
 public:
   CpuTileBuilder(const TileFunction &function, OpBuilder &builder, Location loc)
@@ -116,24 +118,14 @@ Value CpuTileBuilder::load(Type dtype, Value base, Value index, int64_t width) {
 
 void CpuTileBuilder::copyElements(DtypePair pair, const Place &place,
                                   Value index, int64_t width) {
-  Type from = function.packs ? pair.member : pair.wire;
-  Type to = function.packs ? pair.wire : pair.member;
+  Type to = function.getTarget(pair);
   Value source = function.packs ? place.member : place.bucket;
   Value target = function.packs ? place.bucket : place.member;
   int64_t bytes = getDtypeBytes(to);
-  Value value;
-  if (pair.isCopy()) {
-    value = load(from, source, index, width);
-  } else {
-    value = load(from, source, index, width);
-    if (function.packs && from != to)
-      value = buildCast(b, b.getLoc(), value, to);
-    if (function.divide)
-      value = buildDivide(b, b.getLoc(), value, *function.divide);
-    if (!function.packs && from != to)
-      value = buildCast(b, b.getLoc(), value, to);
-    if (function.adds)
-      value = buildAdd(b, b.getLoc(), load(to, place.old, index, width), value);
+  Value value = load(function.getSource(pair), source, index, width);
+  if (!pair.isCopy()) {
+    Value old = function.adds ? load(to, place.old, index, width) : Value();
+    value = function.convert(CpuArithmetic(), b, b.getLoc(), value, to, old);
     Type bits = shaped(b.getIntegerType(8 * bytes), width);
     value = arith::BitcastOp::create(b, bits, value);
   }
@@ -230,6 +222,8 @@ LLVM::LLVMFuncOp CpuTileBuilder::build() {
   return func;
 }
 
-LLVM::LLVMFuncOp TileFunction::build(OpBuilder &builder, Location loc) const {
-  return CpuTileBuilder(*this, builder, loc).build();
+LLVM::LLVMFuncOp mlir::fsdp::buildTileFunction(const TileFunction &function,
+                                               OpBuilder &builder,
+                                               Location loc) {
+  return CpuTileBuilder(function, builder, loc).build();
 }

@@ -154,7 +154,9 @@ private:
   void storeWordsIf(Value condition, Value words, Value at);
   void storeIf(Value condition, Value value, Value base, Value index);
   Value convertWords(const Copy &copy, Value words, Value old);
-  Value convert(const Copy &copy, Value value, Value old);
+  Value convert(const Copy &copy, Value value, Value old) {
+    return function.convert(arithmetic, b, b.getLoc(), value, copy.to, old);
+  }
   const TileKernel &kernel;
   const TileFunction &function;
   const TilePlan &plan;
@@ -202,19 +204,6 @@ void GpuTileBuilder::storeIf(Value condition, Value value, Value base,
 // Conversion
 //===----------------------------------------------------------------------===//
 
-/// A scalar or vector of `from` as one of `to`: cast and division in the op's
-/// order, then the addition.
-Value GpuTileBuilder::convert(const Copy &copy, Value value, Value old) {
-  Location loc = b.getLoc();
-  if (function.packs)
-    value = arithmetic.cast(b, loc, value, copy.to);
-  if (function.divide)
-    value = arithmetic.divide(b, loc, value, *function.divide);
-  if (!function.packs)
-    value = arithmetic.cast(b, loc, value, copy.to);
-  return old ? arithmetic.add(b, loc, old, value) : value;
-}
-
 /// The words of one vector, converted to those that are stored.
 Value GpuTileBuilder::convertWords(const Copy &copy, Value words, Value old) {
   if (copy.isPlain)
@@ -237,8 +226,8 @@ Value GpuTileBuilder::convertWords(const Copy &copy, Value words, Value old) {
 
 Copy GpuTileBuilder::describe(DtypePair dtypes) const {
   Copy copy;
-  copy.from = function.packs ? dtypes.member : dtypes.wire;
-  copy.to = function.packs ? dtypes.wire : dtypes.member;
+  copy.from = function.getSource(dtypes);
+  copy.to = function.getTarget(dtypes);
   copy.wire = dtypes.wire;
   copy.isPlain = dtypes.isCopy();
   copy.tileElements = dtypes.tileElements();

@@ -122,7 +122,7 @@ TileLowering::getOrCreateFunction(const TileFunction &function) {
   LLVM::LLVMFuncOp &known = functions[function.getName()];
   if (!known) {
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    known = function.build(builder, module.getLoc());
+    known = buildTileFunction(function, builder, module.getLoc());
     symbolTables.getSymbolTable(module).insert(known);
   }
   return known;

@@ -16,25 +16,24 @@
 #ifndef FSDP_CODEGEN_KERNELARITHMETIC_H
 #define FSDP_CODEGEN_KERNELARITHMETIC_H
 
-#include "mlir/IR/Builders.h"
+#include "fsdp/Codegen/FloatArithmetic.h"
 
 #include <map>
 
 namespace mlir::fsdp {
 
-class KernelArithmetic {
+class KernelArithmetic final : public FloatArithmetic {
 public:
   explicit KernelArithmetic(bool emulate) : emulate(emulate) {}
 
-  /// `value`, a scalar or vector of a float dtype, as `dtype`, rounded once.
-  Value cast(OpBuilder &builder, Location loc, Value value, Type dtype) const;
-  /// `value` divided by a positive constant, with the roundings of buildDivide.
+  Value cast(OpBuilder &builder, Location loc, Value value,
+             Type dtype) const override;
   Value divide(OpBuilder &builder, Location loc, Value value,
-               double divisor) const;
-  /// True if that takes f64, and their registers.
+               double divisor) const override;
+  /// True if `divide` takes f64, and their registers.
   bool dividesInF64(Type dtype, double divisor) const;
-  /// The sum of two values of one dtype, rounded once.
-  Value add(OpBuilder &builder, Location loc, Value lhs, Value rhs) const;
+  Value add(OpBuilder &builder, Location loc, Value lhs,
+            Value rhs) const override;
 
 private:
   bool hasExactReciprocal(Type dtype, float divisor) const;

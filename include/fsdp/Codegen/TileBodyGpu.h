@@ -10,7 +10,7 @@
 #define FSDP_CODEGEN_TILEBODYGPU_H
 
 #include "fsdp/Codegen/GpuBuilder.h"
-#include "fsdp/Codegen/TileBodyCpu.h"
+#include "fsdp/Codegen/TileFunction.h"
 
 namespace mlir::fsdp {
 
@@ -24,7 +24,7 @@ struct TileKernel {
   TileFunction function;
   const TilePlan &plan;
   bool emulate;
-  bool waits; ///< for the kernel in front of it, on chips that do not by nature
+  bool waits; ///< for the kernel before it, on chips that do not by nature
 
   /// True if the grid is (rows, tiles) and not (tiles, rows): then blocks of
   /// all rows of a tile run together, and share what they read of it.

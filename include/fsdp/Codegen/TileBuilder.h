@@ -14,9 +14,10 @@
 #ifndef FSDP_CODEGEN_TILEBUILDER_H
 #define FSDP_CODEGEN_TILEBUILDER_H
 
-#include "fsdp/Codegen/TileBodyCpu.h"
+#include "fsdp/Codegen/TileFunction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -44,8 +45,7 @@ class TileBuilder {
 protected:
   TileBuilder(OpBuilder &builder, Location loc, unsigned addressSpace);
 
-  //===--- arithmetic; both operands have one integer type
-  //-----------------===//
+  //===--- arithmetic; both operands have one integer type ---------------===//
   Value constant(Type type, int64_t value) {
     return arith::ConstantOp::create(b, b.getIntegerAttr(type, value));
   }
@@ -81,16 +81,14 @@ protected:
   /// Bits [from, from + count) of an i32.
   Value bits(Value word, int64_t from, int64_t count);
 
-  //===--- memory and control
-  //----------------------------------------------===//
+  //===--- memory and control --------------------------------------------===//
   /// `base` moved by `bytes` (i64).
   Value offset(Value base, Value bytes);
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
   void when(Value condition, function_ref<void()> then,
             function_ref<void()> otherwise = nullptr);
 
-  //===--- the parts
-  //-------------------------------------------------------===//
+  //===--- the parts -----------------------------------------------------===//
   /// The record of tile `tile` of the table at `tiles`, for row `row` (both
   /// i64). Code for tables without tiles of several runs is simpler.
   TileValues readRecord(Value tiles, Value tile, Value row,
