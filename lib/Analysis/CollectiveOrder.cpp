@@ -51,7 +51,7 @@ void Collectives::add(Operation *op, GridAxes &axes,
   if (failed(group)) // does not verify
     return;
   StringRef grid = unit.getGrid();
-  ArrayRef<int64_t> shape = group->gridShape;
+  ArrayRef<int64_t> shape = group->grid.shape;
   SmallVector<SmallVector<int64_t>> groups;
   Collective collective{op, "unit", unit.getSymName(), unit.getSymNameAttr(), 0,
                         0,  {}};

@@ -209,9 +209,10 @@ static bool isTemporary(Value value) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-class Planner {
+class PlanBuilder {
 public:
-  Planner(SymbolTableCollection &symbolTables) : symbolTables(symbolTables) {}
+  PlanBuilder(SymbolTableCollection &symbolTables)
+      : symbolTables(symbolTables) {}
 
   LogicalResult run(ModuleOp module);
   Plan plan;
@@ -232,7 +233,7 @@ private:
 } // namespace
 
 /// The index of the op's bucket, which is described when it is first met.
-unsigned Planner::getBucket(BucketUserOpInterface op) {
+unsigned PlanBuilder::getBucket(BucketUserOpInterface op) {
   BucketOp bucket = lookupBucket(op, symbolTables);
   auto [entry, isNew] = buckets.try_emplace(bucket, plan.buckets.size());
   if (!isNew)
@@ -263,7 +264,7 @@ unsigned Planner::getBucket(BucketUserOpInterface op) {
   return entry->second;
 }
 
-void Planner::addCollective(CollectiveOpInterface op, BucketPlan &bucket) {
+void PlanBuilder::addCollective(CollectiveOpInterface op, BucketPlan &bucket) {
   std::optional<CollectiveReduction> reduction = op.getCollectiveReduction();
   switch (op.getCollectiveKind()) {
   case CollectiveKind::AllGather:
@@ -291,7 +292,7 @@ void Planner::addCollective(CollectiveOpInterface op, BucketPlan &bucket) {
 }
 
 /// Counts the casts that lead to `value`, or that it leads to.
-void Planner::addCasts(Value value) {
+void PlanBuilder::addCasts(Value value) {
   SmallVector<Value> worklist = {value};
   while (!worklist.empty()) {
     Value next = worklist.pop_back_val();
@@ -312,7 +313,7 @@ void Planner::addCasts(Value value) {
   }
 }
 
-void Planner::addLocalOp(LocalOpInterface op, BucketPlan &bucket) {
+void PlanBuilder::addLocalOp(LocalOpInterface op, BucketPlan &bucket) {
   ++plan.launches;
   bool isPack = op.packs();
   setOnce(isPack ? bucket.divide : bucket.splitDivide, op.getDivideAttr());
@@ -341,7 +342,7 @@ void Planner::addLocalOp(LocalOpInterface op, BucketPlan &bucket) {
     addBytes(plan.bytesRead, getBytes(old));
 }
 
-void Planner::addBucketUser(BucketUserOpInterface op) {
+void PlanBuilder::addBucketUser(BucketUserOpInterface op) {
   BucketPlan &bucket = plan.buckets[getBucket(op)];
   if (auto local = dyn_cast<LocalOpInterface>(op.getOperation()))
     addLocalOp(local, bucket);
@@ -349,7 +350,7 @@ void Planner::addBucketUser(BucketUserOpInterface op) {
     addCollective(collective, bucket);
 }
 
-LogicalResult Planner::run(ModuleOp module) {
+LogicalResult PlanBuilder::run(ModuleOp module) {
   SmallVector<BucketUserOpInterface, 0> users;
   // The collectives in order, with their buckets.
   SmallVector<std::pair<CollectiveOpInterface, unsigned>, 0> issued;
@@ -387,11 +388,11 @@ LogicalResult Planner::run(ModuleOp module) {
 
 FailureOr<Plan> Plan::get(ModuleOp module, SymbolTableCollection &symbolTables,
                           ArrayRef<Decision> decisions) {
-  Planner planner(symbolTables);
-  if (failed(planner.run(module)))
+  PlanBuilder builder(symbolTables);
+  if (failed(builder.run(module)))
     return failure();
-  planner.plan.decisions.append(decisions.begin(), decisions.end());
-  return std::move(planner.plan);
+  builder.plan.decisions.append(decisions.begin(), decisions.end());
+  return std::move(builder.plan);
 }
 
 std::string Plan::getHashText() const {

@@ -302,7 +302,7 @@ void Collector::addItem(Operation *collective, BucketOp bucket) {
   const UnitGroup &group = resolved->group;
   BucketItem item{bucket,
                   {bucket.getKind(), collective->getBlock(),
-                   DeviceGridOpInterface(group.grid).getOperation(),
+                   DeviceGridOpInterface(group.gridOp).getOperation(),
                    DenseI64ArrayAttr::get(context, group.shardAxes),
                    DenseI64ArrayAttr::get(context, group.replicateAxes),
                    /*dtype=*/Type(), /*reduction=*/ArrayAttr(),

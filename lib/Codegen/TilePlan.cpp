@@ -101,9 +101,9 @@ struct Cutter {
 };
 
 /// Plans one op.
-class Planner {
+class TilePlanner {
 public:
-  Planner(LocalOpInterface op, const ResolvedBucket &bucket)
+  TilePlanner(LocalOpInterface op, const ResolvedBucket &bucket)
       : op(op), bucket(bucket),
         isFlat(op.getMemberForm() == MemberForm::Shard) {}
   FailureOr<TilePlan> build();
@@ -133,8 +133,8 @@ static Type getElementType(Value value) {
   return cast<ShapedType>(value.getType()).getElementType();
 }
 
-InFlightDiagnostic Planner::tooLarge(const BucketMember &member,
-                                     StringRef what) {
+InFlightDiagnostic TilePlanner::tooLarge(const BucketMember &member,
+                                         StringRef what) {
   ParamOp param = member.param;
   InFlightDiagnostic diag = op.emitOpError("cannot be lowered: member '")
                             << param.getSymName() << "' of bucket "
@@ -144,7 +144,7 @@ InFlightDiagnostic Planner::tooLarge(const BucketMember &member,
 }
 
 /// The size of the smallest dtype of what is copied as it is.
-int64_t Planner::findCopyBytes() {
+int64_t TilePlanner::findCopyBytes() {
   int64_t bytes = sizeof(int64_t);
   for (auto [member, value] :
        llvm::zip_equal(bucket.members, op.getMemberValues()))
@@ -153,7 +153,7 @@ int64_t Planner::findCopyBytes() {
   return bytes;
 }
 
-LogicalResult Planner::addMember(size_t index, Type element) {
+LogicalResult TilePlanner::addMember(size_t index, Type element) {
   const BucketMember &member = bucket.members[index];
   Segment segment = member.segment;
   if (segment.elements == 0)
@@ -201,7 +201,7 @@ LogicalResult Planner::addMember(size_t index, Type element) {
 }
 
 /// Offsets from bytes to the largest unit that divides all of them.
-LogicalResult Planner::toGranules() {
+LogicalResult TilePlanner::toGranules() {
   int64_t limit = 1;
   for (const BucketMember &member : bucket.members)
     limit = std::max(limit, member.segment.elementBytes);
@@ -218,7 +218,7 @@ LogicalResult Planner::toGranules() {
   return success();
 }
 
-FailureOr<TilePlan> Planner::build() {
+FailureOr<TilePlan> TilePlanner::build() {
   plan.packs = op.packs();
   plan.rows = isFlat ? 1 : bucket.layout.ranks;
   plan.rowBytes = bucket.layout.rowBytes;
@@ -244,7 +244,7 @@ FailureOr<TilePlan> Planner::build() {
 
 FailureOr<TilePlan> TilePlan::get(LocalOpInterface op,
                                   const ResolvedBucket &bucket) {
-  return Planner(op, bucket).build();
+  return TilePlanner(op, bucket).build();
 }
 
 /// Memory is read and written in pieces of so many bytes.

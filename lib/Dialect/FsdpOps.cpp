@@ -163,15 +163,8 @@ static LogicalResult verifyPrecision(Operation *op, const Twine &what,
 // UnitOp
 //===----------------------------------------------------------------------===//
 
-int64_t UnitGroup::sizeOf(ArrayRef<int64_t> axes) const {
-  int64_t size = 1;
-  for (int64_t axis : axes)
-    size *= gridShape[axis];
-  return size;
-}
-
 bool UnitGroup::operator==(const UnitGroup &other) const {
-  return grid == other.grid && shardAxes == other.shardAxes &&
+  return gridOp == other.gridOp && shardAxes == other.shardAxes &&
          replicateAxes == other.replicateAxes;
 }
 
@@ -192,16 +185,16 @@ resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
   if (!op)
     return fail() << "stands on the unknown grid " << gridName;
   UnitGroup group;
-  group.grid = dyn_cast<DeviceGridOpInterface>(op);
-  if (!group.grid) {
+  group.gridOp = dyn_cast<DeviceGridOpInterface>(op);
+  if (!group.gridOp) {
     OptionalError error = fail();
     error << "stands on " << gridName << ", which is not a grid";
     error.attachNote(op->getLoc(),
                      "it is '" + op->getName().getStringRef() + "'");
     return error;
   }
-  group.gridShape = group.grid.getGridShape();
-  for (auto [axis, size] : llvm::enumerate(group.gridShape)) {
+  SmallVector<int64_t> shape = group.gridOp.getGridShape();
+  for (auto [axis, size] : llvm::enumerate(shape)) {
     if (!ShapedType::isDynamic(size) && size > 0)
       continue;
     OptionalError error = fail();
@@ -214,12 +207,14 @@ resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
     error.attachNote(op->getLoc(), "the grid");
     return error;
   }
-  if (!countRanks(group.gridShape))
+  if (!countRanks(shape))
     return fail() << "stands on " << gridName
                   << ", which has 2^31 ranks or more";
 
+  group.grid.shape.assign(shape.begin(), shape.end());
+
   // C2. Without shard axes in the IR, they are all that are not replicate axes.
-  int64_t gridRank = group.gridShape.size();
+  int64_t gridRank = shape.size();
   if (auto axes = unit.getReplicateAxes())
     group.replicateAxes.assign(axes->begin(), axes->end());
   if (auto axes = unit.getShardAxes())
@@ -279,6 +274,10 @@ LogicalResult UnitOp::verifyRegions() {
   // C3
   if (failed(verifyPrecision(*this, name(), getPrecisionAttr())))
     return failure();
+  // C7
+  if (getReduction() == ReduceOp::premul)
+    return emitOpError() << name() << " has the reduction premul, expected sum "
+                         << "or avg: a divide_factor says by what it divides";
   // C4
   if (std::optional<APFloat> factor = getDivideFactor())
     if (!factor->isFinite() || factor->isNegative() || factor->isZero())

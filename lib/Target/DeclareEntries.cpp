@@ -303,7 +303,7 @@ LogicalResult Manifest::collectGrid() {
     FailureOr<UnitGroup> group = unit.getGroup(symbolTable);
     if (failed(group))
       return unit.emitOpError("has no valid grid and axes");
-    if (failed(add(unit, group->gridShape)))
+    if (failed(add(unit, group->grid.shape)))
       return failure();
     units.push_back({unit, *group});
   }

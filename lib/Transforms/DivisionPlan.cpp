@@ -58,7 +58,7 @@ FailureOr<DivisionPlan> DivisionPlan::get(UnitOp unit, const UnitGroup &group,
   std::optional<double> factor;
   if (std::optional<APFloat> given = unit.getDivideFactor())
     factor = given->convertToDouble();
-  bool isMean = unit.getEffectiveReduction() == Reduction::avg;
+  bool isMean = unit.getEffectiveReduction() == ReduceOp::avg;
   int64_t shards = group.shardSize();
 
   DivisionPlan plan;

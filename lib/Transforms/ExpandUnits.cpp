@@ -78,9 +78,10 @@ struct ExpandOptions {
 };
 
 /// Decides how every unit op will be expanded, and refuses what cannot be.
-class Planner {
+class ExpansionPlanner {
 public:
-  Planner(SymbolTableCollection &symbolTables, const ExpandOptions &options)
+  ExpansionPlanner(SymbolTableCollection &symbolTables,
+                   const ExpandOptions &options)
       : symbolTables(symbolTables), options(options) {}
 
   /// Plans all unit ops of `module` in program order; fails after errors.
@@ -124,7 +125,7 @@ private:
 // Deciding
 //===----------------------------------------------------------------------===//
 
-LogicalResult Planner::checkResolved(UnitOp unit) {
+LogicalResult ExpansionPlanner::checkResolved(UnitOp unit) {
   for (ParamOp param : unit.getParams()) {
     PrecisionAttr precision = param.getPrecisionAttr();
     bool isResolved = param.isOpaque() ? precision && precision.getParam()
@@ -143,8 +144,8 @@ LogicalResult Planner::checkResolved(UnitOp unit) {
 }
 
 /// Refuses a parameter that no bucket can hold in `dtype`.
-LogicalResult Planner::checkSize(const UnitOpPlan &plan, ParamOp param,
-                                 Type dtype) {
+LogicalResult ExpansionPlanner::checkSize(const UnitOpPlan &plan, ParamOp param,
+                                          Type dtype) {
   int64_t ranks = plan.group.shardSize();
   std::optional<ParamLayout> layout = param.getLayout(ranks);
   int64_t bytes = getDtypeBytes(dtype);
@@ -166,7 +167,8 @@ LogicalResult Planner::checkSize(const UnitOpPlan &plan, ParamOp param,
 
 /// The trainable parameters of the reduction that have a gradient, or all of
 /// them with `unused=zero`, in the order of declaration.
-LogicalResult Planner::planReduced(ReduceGradsOp op, UnitOpPlan &plan) {
+LogicalResult ExpansionPlanner::planReduced(ReduceGradsOp op,
+                                            UnitOpPlan &plan) {
   // Without names there is nothing to reduce, whatever the options say: such
   // an op has no results, and would be erased as dead anyway.
   if (op.getParams().empty())
@@ -200,7 +202,7 @@ LogicalResult Planner::planReduced(ReduceGradsOp op, UnitOpPlan &plan) {
   return success();
 }
 
-FailureOr<UnitOpPlan> Planner::planOp(UnitOpInterface op) {
+FailureOr<UnitOpPlan> ExpansionPlanner::planOp(UnitOpInterface op) {
   // Verified: the unit exists and its group is valid.
   auto unit =
       symbolTables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
@@ -219,7 +221,7 @@ FailureOr<UnitOpPlan> Planner::planOp(UnitOpInterface op) {
   return plan;
 }
 
-FailureOr<SmallVector<UnitOpPlan, 0>> Planner::plan(ModuleOp module) {
+FailureOr<SmallVector<UnitOpPlan, 0>> ExpansionPlanner::plan(ModuleOp module) {
   if (!isValidAlign(options.align))
     return module.emitError()
            << "option align is " << options.align
@@ -500,7 +502,7 @@ struct ExpandUnitsPass
     SymbolTableCollection symbolTables;
     ExpandOptions options{unused, accumulate, average, align};
     FailureOr<SmallVector<UnitOpPlan, 0>> plans =
-        Planner(symbolTables, options).plan(getOperation());
+        ExpansionPlanner(symbolTables, options).plan(getOperation());
     if (failed(plans))
       return signalPassFailure();
     FailureOr<int64_t> firstGroup =

@@ -103,13 +103,13 @@ std::string mlir::fsdp::whyNotInPlace(AllGatherOp gather) {
 static OpFoldResult createGroupRank(OpBuilder &builder, Location loc,
                                     UnitGroup &group) {
   SmallVector<Value> coordinates =
-      group.grid.createCoordinates(builder, loc, group.shardAxes);
+      group.gridOp.createCoordinates(builder, loc, group.shardAxes);
   if (coordinates.empty())
     return builder.getIndexAttr(0);
   Value rank = coordinates.front();
   for (size_t i = 1; i < coordinates.size(); ++i) {
     Value size = arith::ConstantIndexOp::create(
-        builder, loc, group.gridShape[group.shardAxes[i]]);
+        builder, loc, group.grid.shape[group.shardAxes[i]]);
     rank = arith::MulIOp::create(builder, loc, rank, size);
     rank = arith::AddIOp::create(builder, loc, rank, coordinates[i]);
   }

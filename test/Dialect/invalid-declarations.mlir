@@ -156,8 +156,14 @@ fsdp.unit @u on @dp {
 // -----
 
 shard.grid @dp(shape = 4)
-// expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'reduction' [avg, sum]}}
+// expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'reduction' [sum, avg, premul]}}
 fsdp.unit @u on @dp reduction max { fsdp.param @w : tensor<4xf32> }
+
+// -----
+
+shard.grid @dp(shape = 4)
+// expected-error @below {{unit 'u' has the reduction premul, expected sum or avg: a divide_factor says by what it divides}}
+fsdp.unit @u on @dp reduction premul { fsdp.param @w : tensor<4xf32> }
 
 // -----
 

@@ -9,6 +9,7 @@
 #ifndef FSDP_DIALECT_FSDP_H
 #define FSDP_DIALECT_FSDP_H
 
+#include "fsdp/Layout/Grid.h"
 #include "fsdp/Layout/Layout.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -138,16 +139,15 @@ LogicalResult verifyName(Operation *op, StringRef what, StringRef name);
 
 /// A unit's place on its grid.
 struct UnitGroup {
-  DeviceGridOpInterface grid;
-  SmallVector<int64_t> gridShape;
+  DeviceGridOpInterface gridOp;
+  Grid grid; ///< of `gridOp`
   SmallVector<int64_t> shardAxes;
   SmallVector<int64_t> replicateAxes;
 
-  int64_t sizeOf(ArrayRef<int64_t> axes) const;
   /// W, the number of ranks over which parameters are cut.
-  int64_t shardSize() const { return sizeOf(shardAxes); }
+  int64_t shardSize() const { return grid.groupSize(shardAxes); }
   /// H, the number of replicas; 1 without replicate axes.
-  int64_t replicateSize() const { return sizeOf(replicateAxes); }
+  int64_t replicateSize() const { return grid.groupSize(replicateAxes); }
 
   /// True if both form the same groups of ranks in the same order.
   bool operator==(const UnitGroup &other) const;

@@ -18,12 +18,7 @@ def Fsdp_BucketKind : I32EnumAttr<"BucketKind", "direction of a bucket", [
   let cppNamespace = "::mlir::fsdp";
 }
 
-def Fsdp_Reduction : I32EnumAttr<"Reduction", "what a unit's gradients become", [
-    I32EnumAttrCase<"avg", 0>, I32EnumAttrCase<"sum", 1>]> {
-  let cppNamespace = "::mlir::fsdp";
-}
-
-def Fsdp_ReduceOp : I32EnumAttr<"ReduceOp", "reduction of a collective", [
+def Fsdp_ReduceOp : I32EnumAttr<"ReduceOp", "how values of several ranks become one", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"avg", 1>,
     I32EnumAttrCase<"premul", 2>]> {
   let cppNamespace = "::mlir::fsdp";

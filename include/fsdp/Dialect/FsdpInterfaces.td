@@ -162,7 +162,7 @@ def CollectiveOpInterface
                     "`Other` if not. What is `Other` is known by the op's name, "
                     "is never merged, and has no lowering of ours.",
       "::mlir::fsdp::CollectiveKind", "getCollectiveKind">,
-    InterfaceMethod<"The group of ranks that meet: the axes of `group.grid` on "
+    InterfaceMethod<"The group of ranks that meet: the axes of `group.gridOp` on "
                     "whose coordinates they differ, in the order in which they "
                     "number the ranks. `group` is that of the bucket's members. "
                     "The group has one rank if all these axes have size 1.",

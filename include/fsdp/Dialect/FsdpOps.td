@@ -55,7 +55,8 @@ def Fsdp_UnitOp : Fsdp_Op<"unit", [
     - (C3) the entries of `precision` are f16, bf16, f32 or f64;
     - (C4) `divide_factor` is positive and finite;
     - (C5) the body holds `fsdp.param` ops, at least one, and nothing else;
-    - (C6) the name is UTF-8 without zero bytes.
+    - (C6) the name is UTF-8 without zero bytes;
+    - (C7) `reduction` is `sum` or `avg`.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,                           /*C6*/
@@ -63,7 +64,7 @@ def Fsdp_UnitOp : Fsdp_Op<"unit", [
     OptionalAttr<Fsdp_PrecisionAttr>:$precision,        /*C3*/
     OptionalAttr<DenseI64ArrayAttr>:$shard_axes,        /*C2*/
     OptionalAttr<DenseI64ArrayAttr>:$replicate_axes,    /*C2*/
-    OptionalAttr<Fsdp_Reduction>:$reduction,
+    OptionalAttr<Fsdp_ReduceOp>:$reduction,              /*C7*/
     OptionalAttr<F64Attr>:$divide_factor);              /*C4*/
   let regions = (region SizedRegion<1>:$body);          /*C5*/
   let assemblyFormat = [{
@@ -87,8 +88,8 @@ def Fsdp_UnitOp : Fsdp_Op<"unit", [
     ::mlir::FailureOr<::mlir::fsdp::UnitGroup>
     getGroup(::mlir::SymbolTableCollection &symbolTable);
     /// What gradients become, `avg` if the unit does not say.
-    ::mlir::fsdp::Reduction getEffectiveReduction() {
-      return getReduction().value_or(::mlir::fsdp::Reduction::avg);
+    ::mlir::fsdp::ReduceOp getEffectiveReduction() {
+      return getReduction().value_or(::mlir::fsdp::ReduceOp::avg);
     }
   }];
   let hasRegionVerifier = 1;

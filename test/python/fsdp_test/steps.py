@@ -229,6 +229,9 @@ def sanitized_tools(step):
     step.environment["ASAN_OPTIONS"] = (
         "allow_user_poisoning=0:detect_container_overflow=0:detect_leaks=0"
     )
+    step.environment["TSAN_OPTIONS"] = (
+        f"suppressions={ROOT / 'test/tsan-suppressions.txt'}"
+    )
     # fsdp-run loads it by name, so nothing that is built asks for it.
     mpi = ["fsdprt_mpi"] if (BUILD / "lib/libfsdprt_mpi.so").exists() else []
     counts = Counts()
