@@ -26,7 +26,13 @@ from pathlib import Path
 
 BEGIN, END = "<!-- picture -->\n", "<!-- end of the picture -->\n"
 # Public headers for embedders: no room of ours has to include them.
-FOR_EMBEDDERS = {"fsdp/Runtime/Runtime.h", "fsdp/Runtime/RuntimeFunctions.def"}
+FOR_EMBEDDERS = {
+    "fsdp/Runtime/Runtime.h",
+    "fsdp/Runtime/RuntimeFunctions.def",
+    "fsdp/Conversion/ElementwiseToKernels.h",
+    "fsdp/Conversion/FsdpToRuntime.h",
+    "fsdp/Conversion/FsdpToTiles.h",
+}
 
 
 def read_table(page):
