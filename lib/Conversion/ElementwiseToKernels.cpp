@@ -16,8 +16,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Conversion/Passes.h"
+#include "fsdp/Conversion/ElementwiseToKernels.h"
 
+#include "ApplyInOrder.h"
+#include "Quietly.h"
 #include "fsdp/Codegen/ElementwiseKernel.h"
 #include "fsdp/Codegen/KernelModule.h"
 #include "fsdp/Codegen/RuntimeCalls.h"
@@ -40,12 +42,13 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
+/// What the elementwise ops of one module share: the kernels.
 class KernelLowering {
 public:
   KernelLowering(ModuleOp module, const GpuChip *chip, StringRef features)
       : kernels(module, symbolTables, chip, features) {}
 
-  LogicalResult lower(linalg::GenericOp op);
+  LogicalResult lower(linalg::GenericOp op, PatternRewriter &rewriter);
 
 private:
   SymbolTableCollection symbolTables;
@@ -72,17 +75,33 @@ static Value toWord(ImplicitLocOpBuilder &b, Value number) {
              : arith::ExtUIOp::create(b, b.getI64Type(), number).getResult();
 }
 
-LogicalResult KernelLowering::lower(linalg::GenericOp op) {
+/// Emits an error at `op`, or at an op in it, where no kernel can be made.
+static FailureOr<Elementwise> analyse(linalg::GenericOp op) {
   if (failed(checkElementwise(op)))
     return failure();
   FailureOr<Elementwise> loops = Elementwise::get(op);
   if (failed(loops))
     return failure();
-  auto function = op->getParentOfType<FunctionOpInterface>();
-  if (!function)
+  if (!op->getParentOfType<FunctionOpInterface>())
     return op.emitOpError("cannot be lowered: it stands in no function");
+  return loops;
+}
+
+LogicalResult mlir::fsdp::checkElementwiseToKernels(linalg::LinalgOp op) {
+  if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+    return analyse(generic);
+  return checkElementwise(op);
+}
+
+LogicalResult KernelLowering::lower(linalg::GenericOp op,
+                                    PatternRewriter &rewriter) {
+  FailureOr<Elementwise> loops =
+      quietly(op->getContext(), [&] { return analyse(op); });
+  if (failed(loops))
+    return rewriter.notifyMatchFailure(op,
+                                       "checkElementwiseToKernels() says why");
   if (loops->numElements() == 0) {
-    op.erase();
+    rewriter.eraseOp(op);
     return success();
   }
   ElementwiseKernel kernel = {*loops, kernels.isEmulated(), kernels.waits()};
@@ -92,7 +111,8 @@ LogicalResult KernelLowering::lower(linalg::GenericOp op) {
     callee = kernel.build(atEnd, op.getLoc());
     kernels.insert(callee);
   }
-  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
   SmallVector<Value> words;
   for (unsigned index : kernel.getWords()) {
     const Elementwise::Operand &operand = loops->operands[index];
@@ -111,55 +131,86 @@ LogicalResult KernelLowering::lower(linalg::GenericOp op) {
   Value array = createWordArray(b, function, words);
   kernels.run(b, callee, array, createPointer(b, op.getDpsInits().front()),
               kernel.numBlocks(), /*rows=*/1);
-  op.erase();
+  rewriter.eraseOp(op);
   return success();
 }
 
-/// Gives `op` the form that kernels are made of. Null where it has none.
-static linalg::GenericOp toGeneric(Operation *op) {
-  IRRewriter rewriter(op);
-  if (auto copy = dyn_cast<memref::CopyOp>(op)) {
-    if (isContiguousBuffer(copy.getSource()) &&
-        isContiguousBuffer(copy.getTarget()))
-      return {}; // the runtime's
-    linalg::GenericOp made = linalg::makeMemRefCopyOp(
-        rewriter, op->getLoc(), copy.getSource(), copy.getTarget());
-    rewriter.eraseOp(copy);
-    return made;
+namespace {
+struct GenericToKernel : OpRewritePattern<linalg::GenericOp> {
+  GenericToKernel(MLIRContext *context,
+                  std::shared_ptr<KernelLowering> lowering)
+      : OpRewritePattern(context), lowering(std::move(lowering)) {}
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const final {
+    if (!op.hasPureBufferSemantics())
+      return rewriter.notifyMatchFailure(op, "it is on tensors");
+    return lowering->lower(op, rewriter);
   }
-  if (auto generic = dyn_cast<linalg::GenericOp>(op))
-    return generic;
-  auto named = cast<linalg::LinalgOp>(op);
-  FailureOr<linalg::GenericOp> made =
-      linalg::generalizeNamedOp(rewriter, named);
-  return succeeded(made) ? *made : linalg::GenericOp();
+
+  std::shared_ptr<KernelLowering> lowering;
+};
+
+/// A copy of a strided buffer; the others are the runtime's.
+struct CopyToGeneric : OpRewritePattern<memref::CopyOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(memref::CopyOp op,
+                                PatternRewriter &rewriter) const final {
+    if (isContiguousBuffer(op.getSource()) &&
+        isContiguousBuffer(op.getTarget()))
+      return rewriter.notifyMatchFailure(op, "both buffers are dense");
+    linalg::makeMemRefCopyOp(rewriter, op->getLoc(), op.getSource(),
+                             op.getTarget());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// Named ops get the form that kernels are made of.
+struct NamedToGeneric : OpInterfaceRewritePattern<linalg::LinalgOp> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(linalg::LinalgOp op,
+                                PatternRewriter &rewriter) const final {
+    if (isa<linalg::GenericOp>(op.getOperation()) ||
+        !op.hasPureBufferSemantics())
+      return rewriter.notifyMatchFailure(op, "it is generic or on tensors");
+    if (failed(quietly(op->getContext(), [&] { return checkElementwise(op); })))
+      return rewriter.notifyMatchFailure(
+          op, "checkElementwiseToKernels() says why");
+    return linalg::generalizeNamedOp(rewriter, op);
+  }
+};
+} // namespace
+
+LogicalResult mlir::fsdp::populateElementwiseToKernelsPatterns(
+    RewritePatternSet &patterns, ModuleOp module,
+    const ElementwiseToKernelsPassOptions &options) {
+  std::string ptx = options.features;
+  const GpuChip *gpuChip = nullptr;
+  if (options.target == TileTarget::Cuda) {
+    // A kernel has a few words at the most, which every version has room for.
+    gpuChip = checkChip(module, options.chip, /*parameterBytes=*/0, ptx);
+    if (!gpuChip)
+      return failure();
+  }
+  patterns.add<GenericToKernel>(
+      patterns.getContext(),
+      std::make_shared<KernelLowering>(module, gpuChip, ptx));
+  patterns.add<CopyToGeneric, NamedToGeneric>(patterns.getContext());
+  return success();
 }
 
 void ElementwiseToKernelsPass::runOnOperation() {
-  std::string ptx = features;
-  const GpuChip *gpuChip = nullptr;
-  if (target == TileTarget::Cuda) {
-    // A kernel has a few words at the most, which every version has room for.
-    gpuChip = checkChip(getOperation(), chip, /*parameterBytes=*/0, ptx);
-    if (!gpuChip)
-      return signalPassFailure();
-  }
-  SmallVector<Operation *> ops;
-  getOperation().walk([&](Operation *op) {
-    if (isa<memref::CopyOp>(op)) {
-      ops.push_back(op);
-    } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
-      if (linalgOp.hasPureBufferSemantics())
-        ops.push_back(op);
-    }
+  RewritePatternSet patterns(&getContext());
+  if (failed(populateElementwiseToKernelsPatterns(patterns, getOperation(),
+                                                  {target, chip, features})))
+    return signalPassFailure();
+  applyInOrder(getOperation(), std::move(patterns));
+  WalkResult left = getOperation().walk([](linalg::LinalgOp op) {
+    return op.hasPureBufferSemantics()
+               ? WalkResult(checkElementwiseToKernels(op))
+               : WalkResult::advance();
   });
-  KernelLowering lowering(getOperation(), gpuChip, ptx);
-  for (Operation *op : ops) {
-    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-      if (failed(checkElementwise(linalgOp)))
-        return signalPassFailure();
-    linalg::GenericOp generic = toGeneric(op);
-    if (generic && failed(lowering.lower(generic)))
-      return signalPassFailure();
-  }
+  if (left.wasInterrupted())
+    signalPassFailure();
 }

@@ -17,8 +17,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Conversion/Passes.h"
+#include "fsdp/Conversion/FsdpToTiles.h"
 
+#include "ApplyInOrder.h"
+#include "Quietly.h"
 #include "fsdp/Codegen/GpuBuilder.h"
 #include "fsdp/Codegen/KernelModule.h"
 #include "fsdp/Codegen/RuntimeCalls.h"
@@ -46,16 +48,16 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Lowers the local ops of one module.
+/// What the local ops of one module share: functions, tables and kernels.
 class TileLowering {
 public:
   /// With target=cuda, `chip` is the one that `options` name.
   TileLowering(ModuleOp module, const FsdpToTilesPassOptions &options,
                const GpuChip *chip)
       : module(module), options(options),
-        kernels(module, symbolTables, chip, options.features) {}
+        kernels(module, symbolTables, chip, this->options.features) {}
 
-  LogicalResult lower(LocalOpInterface op);
+  LogicalResult lower(LocalOpInterface op, PatternRewriter &rewriter);
 
 private:
   /// A local op on dense buffers, and what is known of it.
@@ -67,17 +69,18 @@ private:
     SmallVector<Value> members, old;
   };
 
-  void callTileFunction(const LocalOp &local);
-  void runKernels(const LocalOp &local);
+  void callTileFunction(const LocalOp &local, PatternRewriter &rewriter);
+  void runKernels(const LocalOp &local, PatternRewriter &rewriter);
   void runKernel(const LocalOp &local, const TilePlan &plan,
-                 ArrayRef<Value> members, ArrayRef<Value> old);
+                 ArrayRef<Value> members, ArrayRef<Value> old,
+                 PatternRewriter &rewriter);
 
   LLVM::LLVMFuncOp getOrCreateFunction(const TileFunction &function);
   LLVM::GlobalOp createTable(Operation *parent, LocalOpInterface op,
                              const TilePlan &plan, unsigned addressSpace);
 
   ModuleOp module;
-  const FsdpToTilesPassOptions &options;
+  const FsdpToTilesPassOptions options;
   SymbolTableCollection symbolTables;
   KernelModule kernels;
   llvm::StringMap<LLVM::LLVMFuncOp> functions; ///< by name, shared by ops
@@ -94,14 +97,14 @@ struct FsdpToTilesPass : fsdp::impl::FsdpToTilesPassBase<FsdpToTilesPass> {
 /// Gives `op` densely packed buffers where it has others: a copy of each that
 /// it reads, and one that is copied back for each that it writes. Bufferization
 /// of a program that hands us slices of larger tensors leads here.
-static void makeContiguous(LocalOpInterface op) {
+static void makeContiguous(LocalOpInterface op, PatternRewriter &rewriter) {
   OperandRange outputs = op.getOutputOperands();
   unsigned firstOutput = outputs.getBeginOperandIndex();
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = cast<MemRefType>(operand.get().getType());
     if (isContiguousBuffer(operand.get()))
       continue;
-    ImplicitLocOpBuilder b(op.getLoc(), op);
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     Value original = operand.get();
     auto denseType = MemRefType::get(type.getShape(), type.getElementType());
     Value dense = memref::AllocOp::create(b, denseType);
@@ -109,7 +112,7 @@ static void makeContiguous(LocalOpInterface op) {
                     operand.getOperandNumber() < firstOutput + outputs.size();
     if (!isOutput)
       memref::CopyOp::create(b, original, dense);
-    operand.set(dense);
+    rewriter.modifyOpInPlace(op, [&] { operand.set(dense); });
     b.setInsertionPointAfter(op);
     if (isOutput)
       memref::CopyOp::create(b, dense, original);
@@ -167,13 +170,14 @@ LLVM::GlobalOp TileLowering::createTable(Operation *parent, LocalOpInterface op,
 }
 
 /// For the CPU: one call for the tiles of one run, one for the strided ones.
-void TileLowering::callTileFunction(const LocalOp &local) {
+void TileLowering::callTileFunction(const LocalOp &local,
+                                    PatternRewriter &rewriter) {
   LocalOpInterface op = local.op;
   const TilePlan &plan = local.plan;
   LLVM::LLVMFuncOp callee = getOrCreateFunction(local.function);
   LLVM::GlobalOp table = createTable(module, op, plan, /*addressSpace=*/0);
 
-  ImplicitLocOpBuilder b(op.getLoc(), op);
+  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
   };
@@ -202,11 +206,11 @@ void TileLowering::callTileFunction(const LocalOp &local) {
 
 /// For the GPU: one kernel, or several if the addresses do not fit the
 /// parameters of one.
-void TileLowering::runKernels(const LocalOp &local) {
+void TileLowering::runKernels(const LocalOp &local, PatternRewriter &rewriter) {
   size_t perKernel = kernels.maxAddresses() / (local.function.adds ? 2 : 1);
   ArrayRef<Value> members = local.members, old = local.old;
   if (members.size() <= perKernel)
-    return runKernel(local, local.plan, members, old);
+    return runKernel(local, local.plan, members, old, rewriter);
   for (size_t first = 0; first < members.size(); first += perKernel) {
     size_t count = std::min(perKernel, members.size() - first);
     TilePlan part = local.plan;
@@ -217,12 +221,13 @@ void TileLowering::runKernels(const LocalOp &local) {
       tile.member -= first;
     if (!part.tiles.empty())
       runKernel(local, part, members.slice(first, count),
-                local.function.adds ? old.slice(first, count) : old);
+                local.function.adds ? old.slice(first, count) : old, rewriter);
   }
 }
 
 void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
-                             ArrayRef<Value> members, ArrayRef<Value> old) {
+                             ArrayRef<Value> members, ArrayRef<Value> old,
+                             PatternRewriter &rewriter) {
   LocalOpInterface op = local.op;
   LLVM::GlobalOp table =
       createTable(kernels.getParent(), op, plan, kKernelAddressSpace);
@@ -233,7 +238,7 @@ void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
       kernel.build(atEnd, op.getLoc(), table, members.size());
   kernels.insert(callee);
 
-  ImplicitLocOpBuilder b(op.getLoc(), op);
+  ImplicitLocOpBuilder b(op.getLoc(), rewriter);
   SmallVector<Value> values(members);
   llvm::append_range(values, old);
   Value addresses = createWordArray(b, local.parent, values);
@@ -242,7 +247,21 @@ void TileLowering::runKernel(const LocalOp &local, const TilePlan &plan,
               kernel.rowsFirst());
 }
 
-LogicalResult TileLowering::lower(LocalOpInterface op) {
+namespace {
+/// A local op, and what has to be known of it before it is lowered.
+struct Planned {
+  FunctionOpInterface parent;
+  ResolvedBucket bucket;
+  TilePlan plan;
+};
+} // namespace
+
+/// Emits an error at `op` where it cannot be lowered.
+static FailureOr<Planned> plan(LocalOpInterface op, TileTarget target,
+                               SymbolTableCollection &symbolTables) {
+  if (!op.isBufferForm())
+    return op.emitOpError("is on tensors, expected the buffer form: run "
+                          "one-shot-bufferize first");
   FailureOr<ResolvedBucket> bucket =
       ResolvedBucket::get(lookupBucket(op, symbolTables), symbolTables);
   if (failed(bucket))
@@ -254,69 +273,106 @@ LogicalResult TileLowering::lower(LocalOpInterface op) {
   FailureOr<TilePlan> plan = TilePlan::get(op, *bucket);
   if (failed(plan))
     return failure();
-  if (options.printPlan)
-    plan->print(llvm::errs(), *bucket);
-  if (plan->tiles.empty()) { // no member has an element
-    op->erase();
-    return success();
-  }
-  if (options.target != TileTarget::Cpu && plan->rows > kMaxRows)
+  if (target != TileTarget::Cpu && plan->rows > kMaxRows)
     return op.emitOpError("cannot be lowered: bucket ")
            << op.getBucketAttr() << " has " << plan->rows
            << " rows, but a grid of blocks at most " << kMaxRows;
+  return Planned{parent, std::move(*bucket), std::move(*plan)};
+}
 
-  makeContiguous(op);
-  LocalOp local = {op,
-                   parent,
-                   *plan,
-                   {},
-                   op.getMemberValues(),
-                   llvm::to_vector_of<Value>(op.getAdd())};
-  local.function = {plan->packs, plan->pairs, std::nullopt, !local.old.empty()};
+LogicalResult
+mlir::fsdp::checkFsdpToTiles(LocalOpInterface op,
+                             const FsdpToTilesPassOptions &options) {
+  SymbolTableCollection symbolTables;
+  return plan(op, options.target, symbolTables);
+}
+
+LogicalResult TileLowering::lower(LocalOpInterface op,
+                                  PatternRewriter &rewriter) {
+  FailureOr<Planned> planned = quietly(
+      op->getContext(), [&] { return plan(op, options.target, symbolTables); });
+  if (failed(planned))
+    return rewriter.notifyMatchFailure(op, "checkFsdpToTiles() says why");
+  const TilePlan &plan = planned->plan;
+  if (options.printPlan)
+    plan.print(llvm::errs(), planned->bucket);
+  if (plan.tiles.empty()) { // no member has an element
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+  makeContiguous(op, rewriter);
+  LocalOp local = {
+      op, planned->parent,      plan,
+      {}, op.getMemberValues(), llvm::to_vector_of<Value>(op.getAdd())};
+  local.function = {plan.packs, plan.pairs, std::nullopt, !local.old.empty()};
   if (FloatAttr divide = op.getDivideAttr())
     local.function.divide = divide.getValueAsDouble();
   if (options.target == TileTarget::Cpu)
-    callTileFunction(local);
+    callTileFunction(local, rewriter);
   else
-    runKernels(local);
-  op->erase();
+    runKernels(local, rewriter);
+  rewriter.eraseOp(op);
   return success();
 }
 
+namespace {
+struct LocalOpLowering : OpInterfaceRewritePattern<LocalOpInterface> {
+  LocalOpLowering(MLIRContext *context, std::shared_ptr<TileLowering> lowering)
+      : OpInterfaceRewritePattern(context), lowering(std::move(lowering)) {}
+
+  LogicalResult matchAndRewrite(LocalOpInterface op,
+                                PatternRewriter &rewriter) const final {
+    return lowering->lower(op, rewriter);
+  }
+
+  std::shared_ptr<TileLowering> lowering;
+};
+} // namespace
+
 /// Bytes of the parameters of the largest kernel, if nothing limits them.
-static int64_t getParameterBytes(ArrayRef<LocalOpInterface> ops) {
+static int64_t getLargestParameters(ModuleOp module) {
   int64_t addresses = 0;
-  for (LocalOpInterface op : ops) {
+  module.walk([&](LocalOpInterface op) {
     int64_t members = op.getMemberValues().size();
     int64_t added = op.getAdd().size();
     addresses = std::max(addresses, members + added);
-  }
+  });
   return getParameterBytes(std::min(addresses, kMaxAddresses));
 }
 
-void FsdpToTilesPass::runOnOperation() {
-  SmallVector<LocalOpInterface> ops;
-  WalkResult walk = getOperation().walk([&](LocalOpInterface op) {
-    if (!op.isBufferForm()) {
-      op.emitOpError("is on tensors, expected the buffer form: run "
-                     "one-shot-bufferize first");
-      return WalkResult::interrupt();
-    }
-    ops.push_back(op);
-    return WalkResult::advance();
-  });
-  if (walk.wasInterrupted())
-    return signalPassFailure();
-  FsdpToTilesPassOptions options = {target, chip, features, printPlan};
+LogicalResult
+mlir::fsdp::populateFsdpToTilesPatterns(RewritePatternSet &patterns,
+                                        ModuleOp module,
+                                        const FsdpToTilesPassOptions &options) {
+  FsdpToTilesPassOptions chosen = options;
   const GpuChip *gpuChip = nullptr;
-  if (target == TileTarget::Cuda) {
-    gpuChip = checkChip(getOperation(), options.chip, getParameterBytes(ops),
-                        options.features);
+  if (options.target == TileTarget::Cuda) {
+    gpuChip = checkChip(module, options.chip, getLargestParameters(module),
+                        chosen.features);
     if (!gpuChip)
-      return signalPassFailure();
+      return failure();
   }
-  TileLowering lowering(getOperation(), options, gpuChip);
-  for (LocalOpInterface op : ops)
-    if (failed(lowering.lower(op)))
-      return signalPassFailure();
+  patterns.add<LocalOpLowering>(
+      patterns.getContext(),
+      std::make_shared<TileLowering>(module, chosen, gpuChip));
+  return success();
+}
+
+void FsdpToTilesPass::runOnOperation() {
+  FsdpToTilesPassOptions options = {target, chip, features, printPlan};
+  WalkResult tensors = getOperation().walk([&](LocalOpInterface op) {
+    return op.isBufferForm() ? WalkResult::advance()
+                             : WalkResult(checkFsdpToTiles(op, options));
+  });
+  RewritePatternSet patterns(&getContext());
+  if (tensors.wasInterrupted() ||
+      failed(populateFsdpToTilesPatterns(patterns, getOperation(), options)))
+    return signalPassFailure();
+  applyInOrder(getOperation(), std::move(patterns));
+  WalkResult left = getOperation().walk([&](LocalOpInterface op) {
+    return WalkResult(checkFsdpToTiles(op, options));
+  });
+  if (left.wasInterrupted())
+    signalPassFailure();
 }

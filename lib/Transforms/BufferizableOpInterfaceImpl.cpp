@@ -20,9 +20,6 @@
 
 #include "fsdp/Transforms/BufferizableOpInterfaceImpl.h"
 
-#include "fsdp/Dialect/Fsdp.h"
-
-#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
@@ -51,78 +48,50 @@ static FailureOr<Value> getDenseBuffer(RewriterBase &rewriter, Value value,
   return copy;
 }
 
-namespace {
-template <typename OpTy>
-struct BucketUserModel
-    : BufferizableOpInterface::ExternalModel<BucketUserModel<OpTy>, OpTy> {
-  bool bufferizesToAllocation(Operation *, Value) const { return true; }
-  bool bufferizesToMemoryRead(Operation *, OpOperand &,
-                              const AnalysisState &) const {
-    return true;
+LogicalResult mlir::fsdp::bufferizeBucketUser(
+    BucketUserOpInterface op, RewriterBase &rewriter,
+    const BufferizationOptions &options, BufferizationState &state) {
+  SmallVector<Value> inputs, outputs;
+  for (Value operand : op->getOperands()) {
+    FailureOr<Value> buffer = getDenseBuffer(rewriter, operand, options, state);
+    if (failed(buffer))
+      return failure();
+    inputs.push_back(*buffer);
   }
-  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
-                               const AnalysisState &) const {
-    return false;
+  for (Value result : op->getResults()) {
+    auto type = cast<RankedTensorType>(result.getType());
+    FailureOr<Value> buffer = options.createAlloc(
+        rewriter, op->getLoc(),
+        MemRefType::get(type.getShape(), type.getElementType()), {});
+    if (failed(buffer))
+      return failure();
+    outputs.push_back(*buffer);
   }
-  AliasingValueList getAliasingValues(Operation *, OpOperand &,
-                                      const AnalysisState &) const {
-    return {};
-  }
-
-  /// What bufferize allocates, so that a branch or a loop around the op knows
-  /// that it is dense.
-  FailureOr<BufferLikeType> getBufferType(Operation *, Value value,
-                                          const BufferizationOptions &,
-                                          const BufferizationState &,
-                                          SmallVector<Value> &) const {
-    auto type = cast<RankedTensorType>(value.getType());
-    return cast<BufferLikeType>(
-        MemRefType::get(type.getShape(), type.getElementType()));
-  }
-
-  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
-                          const BufferizationOptions &options,
-                          BufferizationState &state) const {
-    SmallVector<Value> inputs, outputs;
-    for (Value operand : op->getOperands()) {
-      FailureOr<Value> buffer =
-          getDenseBuffer(rewriter, operand, options, state);
-      if (failed(buffer))
-        return failure();
-      inputs.push_back(*buffer);
-    }
-    for (Value result : op->getResults()) {
-      auto type = cast<RankedTensorType>(result.getType());
-      FailureOr<Value> buffer = options.createAlloc(
-          rewriter, op->getLoc(),
-          MemRefType::get(type.getShape(), type.getElementType()), {});
-      if (failed(buffer))
-        return failure();
-      outputs.push_back(*buffer);
-    }
-    // The same op on buffers, then its outputs behind the inputs.
-    OperationState bufferForm(op->getLoc(), op->getName(), inputs, TypeRange(),
-                              op->getAttrs());
-    auto created = cast<BucketUserOpInterface>(rewriter.create(bufferForm));
-    rewriter.modifyOpInPlace(
-        created, [&] { created.getOutputOperandsMutable().append(outputs); });
-    replaceOpWithBufferizedValues(rewriter, op, outputs);
-    return success();
-  }
-};
-} // namespace
+  // The same op on buffers, then its outputs behind the inputs.
+  OperationState bufferForm(op->getLoc(), op->getName(), inputs, TypeRange(),
+                            op->getAttrs());
+  auto created = cast<BucketUserOpInterface>(rewriter.create(bufferForm));
+  rewriter.modifyOpInPlace(
+      created, [&] { created.getOutputOperandsMutable().append(outputs); });
+  replaceOpWithBufferizedValues(rewriter, op, outputs);
+  return success();
+}
 
 void mlir::fsdp::registerBufferizableOpInterfaceExternalModels(
     DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, FsdpDialect *) {
-    ConcatOp::attachInterface<BucketUserModel<ConcatOp>>(*context);
-    ChunkCatOp::attachInterface<BucketUserModel<ChunkCatOp>>(*context);
-    UnchunkOp::attachInterface<BucketUserModel<UnchunkOp>>(*context);
-    SplitOp::attachInterface<BucketUserModel<SplitOp>>(*context);
-    AllGatherOp::attachInterface<BucketUserModel<AllGatherOp>>(*context);
-    ReduceScatterOp::attachInterface<BucketUserModel<ReduceScatterOp>>(
+    ConcatOp::attachInterface<BucketUserBufferizableModel<ConcatOp>>(*context);
+    ChunkCatOp::attachInterface<BucketUserBufferizableModel<ChunkCatOp>>(
         *context);
-    AllReduceOp::attachInterface<BucketUserModel<AllReduceOp>>(*context);
+    UnchunkOp::attachInterface<BucketUserBufferizableModel<UnchunkOp>>(
+        *context);
+    SplitOp::attachInterface<BucketUserBufferizableModel<SplitOp>>(*context);
+    AllGatherOp::attachInterface<BucketUserBufferizableModel<AllGatherOp>>(
+        *context);
+    ReduceScatterOp::attachInterface<
+        BucketUserBufferizableModel<ReduceScatterOp>>(*context);
+    AllReduceOp::attachInterface<BucketUserBufferizableModel<AllReduceOp>>(
+        *context);
     // Created while the ops of ours are rewritten.
     context->loadDialect<BufferizationDialect, memref::MemRefDialect>();
   });
