@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Codegen/Elementwise.h"
+#include "fsdp/Conversion/FsdpToRuntime.h"
 #include "fsdp/Target/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -42,6 +43,11 @@ using namespace mlir::fsdp;
 static bool isLowerable(Operation *op) {
   if (isa<shard::GridOp, shard::ProcessLinearIndexOp,
           shard::ProcessMultiIndexOp>(op))
+    return true;
+  // Its patterns are to take them; what is left is found at the end.
+  if (op->isRegistered() &&
+      op->getDialect()
+          ->getRegisteredInterface<ConvertFsdpToRuntimeDialectInterface>())
     return true;
   static const StringRef dialects[] = {
       "affine", "arith",  "bufferization", "builtin", "cf",

@@ -95,7 +95,8 @@ void populateFsdpToRuntimePatterns(RewritePatternSet &patterns,
                                    RuntimeLowering &lowering);
 
 /// By which a dialect adds its patterns to those of convert-fsdp-to-runtime. A
-/// collective of kind `Other` needs one for itself.
+/// collective of kind `Other` needs one for itself. fsdp-verify-lowered lets
+/// the ops of such a dialect into the pipelines, for the CPU.
 class ConvertFsdpToRuntimeDialectInterface
     : public DialectInterface::Base<ConvertFsdpToRuntimeDialectInterface> {
 public:
