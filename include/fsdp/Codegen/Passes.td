@@ -70,6 +70,22 @@ def FuseElementwisePass : Pass<"fsdp-fuse-elementwise"> {
       return %d : tensor<8xf32>
     }
     ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    #map1 = affine_map<(d0) -> ()>
+    module {
+      func.func @f(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+        %cst = arith.constant 1.500000e+00 : f32
+        %0 = linalg.generic {indexing_maps = [#map, #map1, #map], iterator_types = ["parallel"]} ins(%arg0, %cst : tensor<8xf32>, f32) outs(%arg0 : tensor<8xf32>) {
+        ^bb0(%in: f32, %in_0: f32, %out: f32):
+          %1 = arith.addf %in, %in_0 : f32
+          linalg.yield %1 : f32
+        } -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }
+    }
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -98,6 +114,22 @@ def CollapseLoopsPass : Pass<"fsdp-collapse-loops"> {
       return
     }
     ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    module {
+      func.func @f(%arg0: memref<8x3xf32>, %arg1: memref<8x3xbf16>) {
+        %collapse_shape = memref.collapse_shape %arg0 [[0, 1]] : memref<8x3xf32> into memref<24xf32>
+        %collapse_shape_0 = memref.collapse_shape %arg1 [[0, 1]] : memref<8x3xbf16> into memref<24xbf16>
+        linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%collapse_shape : memref<24xf32>) outs(%collapse_shape_0 : memref<24xbf16>) {
+        ^bb0(%in: f32, %out: bf16):
+          %0 = arith.truncf %in : f32 to bf16
+          linalg.yield %0 : bf16
+        }
+        return
+      }
+    }
+    ```
   }];
   let dependentDialects = ["linalg::LinalgDialect", "memref::MemRefDialect"];
 }
@@ -112,6 +144,7 @@ def ShareLoopsPass : Pass<"fsdp-share-loops", "::mlir::ModuleOp"> {
     does not grow with the number of parameters.
 
     ```mlir
+    // with min-loops=1
     func.func @f(%a: memref<8x3xf32>, %b: memref<8x3xbf16>) {
       linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
                                        affine_map<(i, j) -> (i, j)>],
@@ -122,6 +155,32 @@ def ShareLoopsPass : Pass<"fsdp-share-loops", "::mlir::ModuleOp"> {
         linalg.yield %z : bf16
       }
       return
+    }
+    ```
+    becomes
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    module {
+      func.func @f(%arg0: memref<8x3xf32>, %arg1: memref<8x3xbf16>) {
+        %intptr = memref.extract_aligned_pointer_as_index %arg0 : memref<8x3xf32> -> index
+        %0 = arith.index_cast %intptr : index to i64
+        %1 = llvm.inttoptr %0 : i64 to !llvm.ptr
+        %intptr_0 = memref.extract_aligned_pointer_as_index %arg1 : memref<8x3xbf16> -> index
+        %2 = arith.index_cast %intptr_0 : index to i64
+        %3 = llvm.inttoptr %2 : i64 to !llvm.ptr
+        %c24 = arith.constant 24 : index
+        call @fsdp_loop(%1, %3, %c24) : (!llvm.ptr, !llvm.ptr, index) -> ()
+        return
+      }
+      func.func private @fsdp_loop(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: index) attributes {passthrough = ["noinline"]} {
+        // ...
+        linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%8 : memref<?xf32>) outs(%16 : memref<?xbf16>) {
+        ^bb0(%in: f32, %out: bf16):
+          %17 = arith.truncf %in : f32 to bf16
+          linalg.yield %17 : bf16
+        }
+        return
+      }
     }
     ```
   }];
@@ -145,9 +204,53 @@ def SplitFunctionsPass : Pass<"fsdp-split-functions", "::mlir::ModuleOp"> {
     linear in the number of ops.
 
     ```mlir
+    // with max-ops=4
     func.func @f(%x: f32) -> f32 {
-      %y = arith.addf %x, %x : f32
-      return %y : f32
+      %a = arith.addf %x, %x : f32
+      %b = arith.mulf %a, %x : f32
+      %c = arith.mulf %b, %x : f32
+      %d = arith.mulf %c, %x : f32
+      %e = arith.mulf %d, %x : f32
+      %f = arith.mulf %e, %x : f32
+      %g = arith.mulf %f, %x : f32
+      %h = arith.mulf %g, %a : f32
+      %i = arith.mulf %h, %x : f32
+      return %i : f32
+    }
+    ```
+    becomes
+    ```mlir
+    module {
+      func.func @f(%arg0: f32) -> f32 {
+        // ...
+        %0 = llvm.alloca %c16_i64 x i8 {alignment = 64 : i64} : (i64) -> !llvm.ptr
+        // ...
+        call @f_part(%0) : (!llvm.ptr) -> ()
+        call @f_part_0(%0) : (!llvm.ptr) -> ()
+        // ...
+        %4 = arith.mulf %3, %arg0 : f32
+        return %4 : f32
+      }
+      func.func private @f_part_0(%arg0: !llvm.ptr) attributes {passthrough = ["noinline", "optnone"]} {
+        // ...
+        %4 = arith.mulf %1, %3 : f32
+        %5 = arith.mulf %4, %3 : f32
+        %6 = arith.mulf %5, %3 : f32
+        // ...
+        %9 = arith.mulf %6, %8 : f32
+        // ...
+        return
+      }
+      func.func private @f_part(%arg0: !llvm.ptr) attributes {passthrough = ["noinline", "optnone"]} {
+        // ...
+        %2 = arith.addf %1, %1 : f32
+        // ...
+        %4 = arith.mulf %2, %1 : f32
+        %5 = arith.mulf %4, %1 : f32
+        %6 = arith.mulf %5, %1 : f32
+        // ...
+        return
+      }
     }
     ```
   }];
@@ -177,6 +280,28 @@ def PropagateStatusPass : Pass<"fsdp-propagate-status", "::mlir::ModuleOp"> {
       return %zero : i32
     }
     ```
+    becomes
+    ```mlir
+    module {
+      func.func private @fsdprtFree(!llvm.ptr, !llvm.ptr) -> i32
+      func.func @f(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr) -> i32 {
+        %0 = call @fsdprtFree(%arg0, %arg1) : (!llvm.ptr, !llvm.ptr) -> i32
+        %c0_i32 = arith.constant 0 : i32
+        %1 = arith.cmpi ne, %0, %c0_i32 : i32
+        cf.cond_br %1, ^bb3(%0 : i32), ^bb1
+      ^bb1:  // pred: ^bb0
+        %2 = call @fsdprtFree(%arg0, %arg2) : (!llvm.ptr, !llvm.ptr) -> i32
+        %c0_i32_0 = arith.constant 0 : i32
+        %3 = arith.cmpi ne, %2, %c0_i32_0 : i32
+        cf.cond_br %3, ^bb3(%2 : i32), ^bb2
+      ^bb2:  // pred: ^bb1
+        %c0_i32_1 = arith.constant 0 : i32
+        return %c0_i32_1 : i32
+      ^bb3(%4: i32):  // 2 preds: ^bb0, ^bb1
+        return %4 : i32
+      }
+    }
+    ```
   }];
   let dependentDialects = ["arith::ArithDialect", "cf::ControlFlowDialect",
                            "ub::UBDialect"];
@@ -201,6 +326,34 @@ def ExpandFloatsPass : Pass<"fsdp-expand-floats"> {
       return %y : bf16
     }
     ```
+    becomes
+    ```mlir
+    module {
+      func.func @f(%arg0: f32) -> bf16 {
+        %0 = arith.bitcast %arg0 : f32 to i32
+        %c16_i32 = arith.constant 16 : i32
+        %1 = arith.shrui %0, %c16_i32 : i32
+        %c1_i32 = arith.constant 1 : i32
+        %2 = arith.andi %1, %c1_i32 : i32
+        %c32767_i32 = arith.constant 32767 : i32
+        %3 = arith.addi %0, %c32767_i32 : i32
+        %4 = arith.addi %3, %2 : i32
+        %c16_i32_0 = arith.constant 16 : i32
+        %5 = arith.shrui %4, %c16_i32_0 : i32
+        %c2147483647_i32 = arith.constant 2147483647 : i32
+        %6 = arith.andi %0, %c2147483647_i32 : i32
+        %c2139095040_i32 = arith.constant 2139095040 : i32
+        %7 = arith.cmpi ugt, %6, %c2139095040_i32 : i32
+        %c32767_i32_1 = arith.constant 32767 : i32
+        %8 = arith.extsi %7 : i1 to i32
+        %9 = arith.andi %8, %c32767_i32_1 : i32
+        %10 = arith.ori %5, %9 : i32
+        %11 = arith.trunci %10 : i32 to i16
+        %12 = arith.bitcast %11 : i16 to bf16
+        return %12 : bf16
+      }
+    }
+    ```
   }];
   let dependentDialects = ["arith::ArithDialect"];
 }
@@ -217,6 +370,17 @@ def Bf16MemoryPass : Pass<"fsdp-bf16-memory"> {
     llvm.func @f(%x: bf16, %p: !llvm.ptr) {
       llvm.store %x, %p : bf16, !llvm.ptr
       llvm.return
+    }
+    ```
+    becomes
+    ```mlir
+    module {
+      llvm.func @f(%arg0: i16, %arg1: !llvm.ptr) {
+        %0 = llvm.bitcast %arg0 : i16 to bf16
+        %1 = llvm.bitcast %0 : bf16 to i16
+        llvm.store %1, %arg1 : i16, !llvm.ptr
+        llvm.return
+      }
     }
     ```
   }];

@@ -47,6 +47,21 @@ def FsdpToTilesPass : Pass<"convert-fsdp-to-tiles", "::mlir::ModuleOp"> {
       return
     }
     ```
+    becomes
+    ```mlir
+    module {
+      // ...
+      func.func @pack(%arg0: memref<5x3xbf16>, %arg1: memref<2x32xf32>) {
+        // ...
+        %7 = llvm.mlir.addressof @b_chunk_cat_tiles : !llvm.ptr
+        // ...
+        llvm.call @fsdp_pack_bf16_f32(%0, %4, %6, %8, %c1_i64_1, %c2_i64, %c128_i64, %c4_i64, %true) : (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64, i64, i64, i1) -> ()
+        return
+      }
+      llvm.func internal @fsdp_pack_bf16_f32(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr {llvm.noalias}, %arg3: !llvm.ptr, %arg4: i64, %arg5: i64, %arg6: i64, %arg7: i64, %arg8: i1) attributes {no_inline, passthrough = ["no-builtins"]} {
+        // ...
+    }
+    ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect",
                            "::mlir::NVVM::NVVMDialect",
@@ -100,6 +115,19 @@ def ElementwiseToKernelsPass
         linalg.yield %z : bf16
       }
       return
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {gpu.container_module} {
+      func.func @f(%arg0: memref<8x3xf32>, %arg1: memref<8x3xbf16>) {
+        // ...
+        gpu.launch_func  @fsdp_kernels::@elementwise_truncf_bf16 blocks in (%c1_2, %c1_3, %c1) threads in (%c256, %c1, %c1)  args(%0 : !llvm.ptr, %10 : !llvm.ptr<1>)
+        return
+      }
+      gpu.module @fsdp_kernels [#nvvm.target<O = 3, chip = "sm_90", features = "+ptx80">] {
+        llvm.func @elementwise_truncf_bf16(%arg0: !llvm.ptr {llvm.align = 8 : i64, llvm.byval = !llvm.array<3 x i64>, nvvm.grid_constant}, %arg1: !llvm.ptr<1>) attributes {gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 256, 1, 1>} {
+        // ...
     }
     ```
   }];
@@ -156,6 +184,47 @@ def FsdpToRuntimePass : Pass<"convert-fsdp-to-runtime", "::mlir::ModuleOp"> {
       fsdp.all_gather %f of @b outs(%g : memref<4x32xf32>)
           : (memref<32xf32>) -> ()
       return
+    }
+    ```
+    becomes
+    ```mlir
+    module {
+      func.func private @fsdprtRunCollectives(!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> (i32 {fsdp.status})
+      llvm.mlir.global internal constant @fsdp_collective() {addr_space = 0 : i32} : !llvm.struct<(array<6 x i32>, i64, f64, ptr, ptr)> {
+        %0 = llvm.mlir.undef : !llvm.struct<(array<6 x i32>, i64, f64, ptr, ptr)>
+        %1 = llvm.mlir.constant(dense<[56, 0, 2, 0, 0, 1]> : tensor<6xi32>) : !llvm.array<6 x i32>
+        %2 = llvm.insertvalue %1, %0[0] : !llvm.struct<(array<6 x i32>, i64, f64, ptr, ptr)>
+        %3 = llvm.mlir.constant(32 : i64) : i64
+        %4 = llvm.insertvalue %3, %2[1] : !llvm.struct<(array<6 x i32>, i64, f64, ptr, ptr)>
+        %5 = llvm.mlir.constant(0.000000e+00 : f64) : f64
+        %6 = llvm.insertvalue %5, %4[2] : !llvm.struct<(array<6 x i32>, i64, f64, ptr, ptr)>
+        %7 = llvm.mlir.addressof @fsdp_bucket_name : !llvm.ptr
+        %8 = llvm.insertvalue %7, %6[3] : !llvm.struct<(array<6 x i32>, i64, f64, ptr, ptr)>
+        %9 = llvm.mlir.addressof @fsdp_axes : !llvm.ptr
+        %10 = llvm.insertvalue %9, %8[4] : !llvm.struct<(array<6 x i32>, i64, f64, ptr, ptr)>
+        llvm.return %10 : !llvm.struct<(array<6 x i32>, i64, f64, ptr, ptr)>
+      }
+      llvm.mlir.global internal constant @fsdp_axes(dense<0> : tensor<1xi32>) {addr_space = 0 : i32} : !llvm.array<1 x i32>
+      llvm.mlir.global internal constant @fsdp_bucket_name("b\00") {addr_space = 0 : i32}
+      func.func @fsdprt_entry_gather(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr) -> (i32 {fsdp.status}) {
+        %c3_i64 = arith.constant 3 : i64
+        %0 = llvm.alloca %c3_i64 x !llvm.ptr : (i64) -> !llvm.ptr
+        %1 = llvm.getelementptr %arg1[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+        %2 = llvm.load %1 : !llvm.ptr -> !llvm.ptr
+        %3 = llvm.getelementptr %arg2[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+        %4 = llvm.load %3 : !llvm.ptr -> !llvm.ptr
+        %5 = llvm.mlir.addressof @fsdp_collective : !llvm.ptr
+        %6 = llvm.getelementptr %0[0] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+        llvm.store %5, %6 : !llvm.ptr, !llvm.ptr
+        %7 = llvm.getelementptr %0[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+        llvm.store %2, %7 : !llvm.ptr, !llvm.ptr
+        %8 = llvm.getelementptr %0[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+        llvm.store %4, %8 : !llvm.ptr, !llvm.ptr
+        %c1_i32 = arith.constant 1 : i32
+        %9 = call @fsdprtRunCollectives(%arg0, %6, %c1_i32, %7, %8) : (!llvm.ptr, !llvm.ptr, i32, !llvm.ptr, !llvm.ptr) -> i32
+        %c0_i32 = arith.constant 0 : i32
+        return %c0_i32 : i32
+      }
     }
     ```
   }];

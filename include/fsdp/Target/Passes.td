@@ -43,6 +43,20 @@ def DeclareEntriesPass : Pass<"fsdp-declare-entries", "::mlir::ModuleOp"> {
       return %w : tensor<2x3xf32>
     }
     ```
+    becomes
+    ```mlir
+    module {
+      shard.grid @dp(shape = 4)
+      fsdp.unit @u on @dp {
+        fsdp.param @w : tensor<8x3xf32>
+      }
+      func.func @f(%arg0: tensor<2x3xf32> {bufferization.writable = false, fsdp.shard = @u::@w}) -> tensor<2x3xf32> attributes {fsdp.entry = 1 : i64} {
+        return %arg0 : tensor<2x3xf32>
+      }
+      llvm.mlir.global external constant @fsdprt_artefact_abi(3 : i32) {addr_space = 0 : i32} : i32
+      llvm.mlir.global external constant @fsdprt_artefact_manifest("{...\00") {addr_space = 0 : i32}
+    }
+    ```
   }];
   let dependentDialects = ["LLVM::LLVMDialect"];
   let options = [
@@ -67,6 +81,12 @@ def SerializeKernelsPass
           llvm.return
         }
       }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.binary @fsdp_kernels  [#gpu.object<#nvvm.target<chip = "sm_90", features = "+ptx80">, properties = {...}, assembly = "...">]
     }
     ```
   }];
@@ -96,6 +116,14 @@ def EmbedKernelsPass : Pass<"fsdp-embed-kernels", "::mlir::ModuleOp"> {
       gpu.binary @fsdp_kernels [#gpu.object<#nvvm.target<chip = "sm_90">, assembly = "...">]
     }
     ```
+    becomes
+    ```mlir
+    module {
+      llvm.mlir.global internal constant @fsdp_kernel_driver(12000 : i32) {addr_space = 0 : i32, alignment = 16 : i64} : i32
+      llvm.mlir.global internal constant @fsdp_kernel_image_bytes(4 : i64) {addr_space = 0 : i32, alignment = 16 : i64} : i64
+      llvm.mlir.global internal constant @fsdp_kernel_image("...\00") {addr_space = 0 : i32, alignment = 16 : i64}
+    }
+    ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
   let options = [
@@ -120,6 +148,18 @@ def VerifyDeviceMemoryPass
       return
     }
     ```
+    This one is refused:
+
+    ```mlir
+    func.func @loads(%a: memref<4xf32>, %i: index) -> f32 {
+      %x = memref.load %a[%i] : memref<4xf32>
+      return %x : f32
+    }
+    ```
+    prints
+    ```text
+    error: 'memref.load' op has no lowering to cuda: it runs on the host, but the buffer is the device's
+    ```
   }];
 }
 
@@ -136,6 +176,18 @@ def VerifyLoweredPass : Pass<"fsdp-verify-lowered", "::mlir::ModuleOp"> {
     llvm.func @f() {
       llvm.return
     }
+    ```
+    This one is refused:
+
+    ```mlir
+    llvm.func @f(%x: f32) -> f32 {
+      %y = arith.addf %x, %x : f32
+      llvm.return %y : f32
+    }
+    ```
+    prints
+    ```text
+    error: 'arith.addf' op has no lowering to the cpu
     ```
   }];
   let options = [

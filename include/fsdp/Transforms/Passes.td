@@ -169,6 +169,23 @@ def GatherInPlacePass : Pass<"fsdp-gather-in-place", "::mlir::ModuleOp"> {
       return
     }
     ```
+    becomes
+    ```mlir
+    module {
+      shard.grid @dp(shape = 4)
+      fsdp.unit @u on @dp {
+        fsdp.param @w : tensor<8x3xf32>
+      }
+      fsdp.bucket @b gather @u[@w] : f32
+      func.func @gather(%arg0: memref<2x3xf32>, %arg1: memref<4x32xf32>) {
+        %proc_linear_idx = shard.process_multi_index on @dp axes = [0] : index
+        %subview = memref.subview %arg1[%proc_linear_idx, 0] [1, 32] [1, 1] : memref<4x32xf32> to memref<32xf32, strided<[1], offset: ?>>
+        fsdp.concat %arg0 into @b outs(%subview : memref<32xf32, strided<[1], offset: ?>>) : (memref<2x3xf32>) -> ()
+        fsdp.all_gather %subview of @b outs(%arg1 : memref<4x32xf32>) : (memref<32xf32, strided<[1], offset: ?>>) -> ()
+        return
+      }
+    }
+    ```
   }];
   let dependentDialects = ["arith::ArithDialect", "memref::MemRefDialect"];
 }
@@ -235,6 +252,23 @@ def FormBucketsPass : Pass<"fsdp-form-buckets", "::mlir::ModuleOp"> {
           : (tensor<32xf32>) -> tensor<4x32xf32>
       %wb = fsdp.unchunk %gb of @b_gather : (tensor<4x32xf32>) -> tensor<4xf32>
       return %wa, %wb : tensor<8x3xf32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    module {
+      shard.grid @dp(shape = 4)
+      fsdp.unit @u on @dp {
+        fsdp.param @a : tensor<8x3xf32>
+        fsdp.param @b : tensor<4xf32>
+      }
+      fsdp.bucket @u_gather gather @u[@a, @b] : f32 group 0
+      func.func @gather(%arg0: tensor<2x3xf32>, %arg1: tensor<1xf32>) -> (tensor<8x3xf32>, tensor<4xf32>) {
+        %0 = fsdp.concat %arg0, %arg1 into @u_gather : (tensor<2x3xf32>, tensor<1xf32>) -> tensor<64xf32>
+        %1 = fsdp.all_gather %0 of @u_gather : (tensor<64xf32>) -> tensor<4x64xf32>
+        %2:2 = fsdp.unchunk %1 of @u_gather : (tensor<4x64xf32>) -> (tensor<8x3xf32>, tensor<4xf32>)
+        return %2#0, %2#1 : tensor<8x3xf32>, tensor<4xf32>
+      }
     }
     ```
   }];
@@ -331,6 +365,26 @@ def PrintPlanPass : Pass<"fsdp-print-plan", "::mlir::ModuleOp"> {
       return %s : tensor<2x3xf32>
     }
     ```
+    prints
+    ```text
+    unit u
+      reduce b in f32, 1 member, align 1
+        chunk_cat, reduce_scatter avg, split
+        row 24 bytes, packed 48 bytes, of these padding 0
+        parameter  offset  elements  from  wire  to
+        w               0         6  bf16  f32   f32
+
+    total
+      all-gathers            0
+      reduce-scatters        1
+      all-reduces            0
+      launches               2
+      bytes read            48
+      bytes written         72
+      bytes of temporaries   0
+      bytes of padding       0
+      plan hash 1fcb1dff830e3882
+    ```
   }];
   let options = [
     Option<"format", "format", "std::string", /*default=*/"\"text\"",
@@ -375,6 +429,22 @@ def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
       return %f : tensor<8x3xf32>
     }
     ```
+    This one is refused, since the argument is not the shard that it is said to be:
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x3xf32>
+    }
+    func.func @forward(%w: tensor<8x3xf32> {fsdp.shard = @u::@w}) {
+      return
+    }
+    ```
+    prints
+    ```text
+    error: 'func.func' op argument 0 is 'tensor<8x3xf32>', but 'fsdp.shard' of @u::@w expects the shape of 'tensor<2x3xf32>' and a floating-point dtype
+    note: parameter declared here
+    ```
   }];
   let options = [
     Option<"stage", "stage", "::mlir::fsdp::Stage",
@@ -411,6 +481,16 @@ def EntriesToBuffersPass : Pass<"fsdp-entries-to-buffers", "::mlir::ModuleOp"> {
       return %a : tensor<4xf32>
     }
     ```
+    becomes
+    ```mlir
+    module {
+      func.func @f(%arg0: memref<4xf32>, %arg1: index) -> memref<4xf32> attributes {fsdp.entry = 2 : i64} {
+        %0 = bufferization.to_tensor %arg0 restrict : memref<4xf32> to tensor<4xf32>
+        %1 = bufferization.to_buffer %0 read_only : tensor<4xf32> to memref<4xf32>
+        return %1 : memref<4xf32>
+      }
+    }
+    ```
   }];
   let dependentDialects = ["bufferization::BufferizationDialect",
                            "memref::MemRefDialect"];
@@ -432,6 +512,19 @@ def FreeBuffersPass : Pass<"fsdp-free-buffers", "::mlir::ModuleOp"> {
       memref.copy %b, %r : memref<4xf32> to memref<4xf32>
       memref.copy %a, %r : memref<4xf32> to memref<4xf32>
       return
+    }
+    ```
+    becomes
+    ```mlir
+    module {
+      func.func @f(%arg0: memref<4xf32>, %arg1: memref<4xf32>) {
+        %alloc = memref.alloc() : memref<4xf32>
+        memref.copy %arg0, %alloc : memref<4xf32> to memref<4xf32>
+        memref.copy %alloc, %arg1 : memref<4xf32> to memref<4xf32>
+        memref.dealloc %alloc : memref<4xf32>
+        memref.copy %arg0, %arg1 : memref<4xf32> to memref<4xf32>
+        return
+      }
     }
     ```
   }];
@@ -457,6 +550,15 @@ def ResultsToArgumentsPass
       return %r : memref<4xf32>
     }
     ```
+    becomes
+    ```mlir
+    module {
+      func.func @f(%arg0: memref<4xf32>, %arg1: memref<4xf32>) {
+        memref.copy %arg0, %arg1 : memref<4xf32> to memref<4xf32>
+        return
+      }
+    }
+    ```
   }];
   let dependentDialects = ["memref::MemRefDialect"];
 }
@@ -477,6 +579,25 @@ def SplitDeallocationsPass
       %own = bufferization.dealloc (%a, %b : memref<4xf32>, memref<4xf32>)
           if (%own_a, %own_b) retain (%kept : memref<4xf32>)
       return %own : i1
+    }
+    ```
+    becomes
+    ```mlir
+    module {
+      func.func @f(%arg0: memref<4xf32>, %arg1: memref<4xf32>, %arg2: i1, %arg3: i1, %arg4: memref<4xf32>) -> i1 {
+        %false = arith.constant false
+        %true = arith.constant true
+        %0 = bufferization.dealloc (%arg0 : memref<4xf32>) if (%arg2) retain (%arg4 : memref<4xf32>)
+        %intptr = memref.extract_aligned_pointer_as_index %arg1 : memref<4xf32> -> index
+        %intptr_0 = memref.extract_aligned_pointer_as_index %arg0 : memref<4xf32> -> index
+        %1 = arith.cmpi eq, %intptr_0, %intptr : index
+        %2 = arith.andi %arg2, %1 : i1
+        %3 = arith.xori %2, %true : i1
+        %4 = arith.andi %arg3, %3 : i1
+        %5 = bufferization.dealloc (%arg1 : memref<4xf32>) if (%4) retain (%arg4 : memref<4xf32>)
+        %6 = arith.ori %0, %5 : i1
+        return %6 : i1
+      }
     }
     ```
   }];
@@ -583,6 +704,29 @@ def VerifyCollectivesPass : Pass<"fsdp-verify-collectives", "::mlir::ModuleOp"> 
       }
       return
     }
+    ```
+    Here the condition differs within a shard group:
+
+    ```mlir
+    shard.grid @dp(shape = 4)
+    fsdp.unit @u on @dp {
+      fsdp.param @w : tensor<8x3xf32>
+    }
+    func.func @step(%w: tensor<2x3xf32>) {
+      %c0 = arith.constant 0 : index
+      %rank = shard.process_linear_index on @dp : index
+      %first = arith.cmpi eq, %rank, %c0 : index
+      scf.if %first {
+        %full = fsdp.unshard @u(%w) : (tensor<2x3xf32>) -> tensor<8x3xf32>
+      }
+      return
+    }
+    ```
+    prints
+    ```text
+    error: 'fsdp.unshard' op of unit 'u' is under control flow that depends on the rank's coordinate on axis 0 of grid 'dp', expected the same on all ranks of its group, axis 0 of grid 'dp'
+    note: 'scf.if' decides here
+    note: it comes from this 'shard.process_linear_index'
     ```
   }];
 }
