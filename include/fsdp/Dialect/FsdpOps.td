@@ -202,6 +202,14 @@ def Fsdp_UnshardOp : Fsdp_UnitUserOp<"unshard"> {
     the full tensors in their param dtypes. Two `unshard` of one unit are two
     gathers.
 
+    On 2 ranks, with parameters `a` of 3 elements and `b` of 2, and `0` for padding:
+
+    ```
+              before               after
+      rank 0  [a0 a1]  [b0]        [a0 a1 a2]  [b0 b1]
+      rank 1  [a2  0]  [b1]        [a0 a1 a2]  [b0 b1]
+    ```
+
     ```mlir
     shard.grid @dp(shape = 4)
     fsdp.unit @layer0 on @dp precision <param = bf16> {
@@ -237,6 +245,15 @@ def Fsdp_ReduceGradsOp : Fsdp_UnitUserOp<"reduce_grads"> {
     computed them, and gives this rank's shards of the reduced gradients, in their
     grad dtypes. Parameters that are not named take part in nothing. The gradients
     may have any floating-point dtypes.
+
+    On 2 ranks, with gradients `a` of 3 elements and `b` of 2 on rank 0, `c` and `d` of
+    the same parameters on rank 1, and reduction `sum`:
+
+    ```
+              before                   after
+      rank 0  [a0 a1 a2]  [b0 b1]      [a0+c0 a1+c1]  [b0+d0]
+      rank 1  [c0 c1 c2]  [d0 d1]      [a2+c2     0]  [b1+d1]
+    ```
 
     ```mlir
     shard.grid @dp(shape = 4)
@@ -349,6 +366,14 @@ def Fsdp_ConcatOp : Fsdp_LocalOp<Fsdp_Dialect, "concat", "gather",
     zero to the gaps. A shard of another dtype than the member's wire dtype is
     cast on the way, rounded once to nearest even. `split(concat(x...)) = x...`.
 
+    On 2 ranks, with members `a` of 3 elements and `b` of 2, rows without gaps, and `0` for padding:
+
+    ```
+              before               after
+      rank 0  [a0 a1]  [b0]        [a0 a1 b0]
+      rank 1  [a2  0]  [b1]        [a2  0 b1]
+    ```
+
     ```mlir
     shard.grid @dp(shape = 4)
     fsdp.unit @layer0 on @dp precision <param = bf16> {
@@ -393,6 +418,15 @@ def Fsdp_ChunkCatOp : Fsdp_LocalOp<Fsdp_Dialect, "chunk_cat", "reduce",
     than the wire is cast on the way, rounded once to nearest even; then `divide`
     divides, in the wire dtype. Up to these roundings,
     `unchunk(chunk_cat(x...)) = x...`.
+
+    On 2 ranks, with members `a` of 3 elements and `b` of 2, rows without gaps, and `0` for padding:
+
+    ```
+              before                    after
+      rank 0  [a0 a1 a2]  [b0 b1]       [a0 a1 b0]   row 0
+                                        [a2  0 b1]   row 1
+      rank 1  the same, of its own gradients
+    ```
 
     ```mlir
     shard.grid @dp(shape = 4)
@@ -440,6 +474,15 @@ def Fsdp_UnchunkOp : Fsdp_LocalOp<Fsdp_Dialect, "unchunk", "gather"> {
     read. A result of another dtype than the member's wire dtype is cast on the
     way, rounded once to nearest even.
 
+    On 2 ranks, with members `a` of 3 elements and `b` of 2, rows without gaps, and `0` for padding:
+
+    ```
+              before                    after
+      rank 0  [a0 a1 b0]   row 0        [a0 a1 a2]  [b0 b1]
+              [a2  0 b1]   row 1
+      rank 1  the same                  the same
+    ```
+
     ```mlir
     shard.grid @dp(shape = 4)
     fsdp.unit @layer0 on @dp precision <param = bf16> {
@@ -483,6 +526,14 @@ def Fsdp_SplitOp : Fsdp_LocalOp<Fsdp_Dialect, "split", "reduce",
     Copies every segment, padding included, to the shard of its member. `divide`
     divides in the wire dtype; then a result of another dtype is cast, rounded
     once to nearest even; then `add` adds an existing shard in the result's dtype.
+
+    On 2 ranks, with members `a` of 3 elements and `b` of 2, rows without gaps, and `0` for padding:
+
+    ```
+              before               after
+      rank 0  [a0 a1 b0]           [a0 a1]  [b0]
+      rank 1  [a2  0 b1]           [a2  0]  [b1]
+    ```
 
     ```mlir
     shard.grid @dp(shape = 2)
@@ -534,6 +585,15 @@ def Fsdp_AllGatherOp : Fsdp_CollectiveOp<Fsdp_Dialect, "all_gather", "gather"> {
   let description = [{
     Row `r` of the result is the flat shard of rank `r` of the shard group. In the
     buffer form the input may be this rank's own row of the output.
+
+    On 2 ranks, with members `a` of 3 elements and `b` of 2, rows without gaps, and `0` for padding:
+
+    ```
+              before               after
+      rank 0  [a0 a1 b0]           [a0 a1 b0]   row 0
+                                   [a2  0 b1]   row 1
+      rank 1  [a2  0 b1]           the same
+    ```
 
     ```mlir
     shard.grid @dp(shape = 4)
@@ -592,6 +652,17 @@ def Fsdp_ReduceScatterOp : Fsdp_ReducingOp<"reduce_scatter"> {
     written. Every addition rounds to the wire dtype, unless `accumulate f32` asks
     for one rounding at the end.
 
+    With `sum` on 2 ranks: members `a` of 3 elements and `b` of 2 on rank 0, `c` and `d`
+    of the same parameters on rank 1, rows without gaps, and `0` for padding:
+
+    ```
+              before                    after
+      rank 0  [a0 a1 b0]   row 0        [a0+c0 a1+c1 b0+d0]
+              [a2  0 b1]   row 1
+      rank 1  [c0 c1 d0]   row 0        [a2+c2     0 b1+d1]
+              [c2  0 d1]   row 1
+    ```
+
     ```mlir
     shard.grid @dp(shape = 4)
     fsdp.unit @u on @dp {
@@ -629,6 +700,15 @@ def Fsdp_AllReduceOp : Fsdp_ReducingOp<"all_reduce"> {
     Every rank of the replicate group gets the reduction of all members' flat
     shards, with the rules of `reduce_scatter` and `avg` by 1/H. All get the same
     bits.
+
+    With `sum` on the 2 ranks of a replicate group, each with the second shard of what
+    its own shard group has reduced:
+
+    ```
+              before               after
+      rank 0  [a2  0 b1]           [a2+c2     0 b1+d1]
+      rank 1  [c2  0 d1]           [a2+c2     0 b1+d1]
+    ```
 
     ```mlir
     shard.grid @hsdp(shape = 2x4)
