@@ -13,7 +13,7 @@
 // the buckets' first members, so that a bucket that comes to stand behind one
 // with a later first member takes that one along.
 //
-// One exception: a bucket may stand behind a bucket with a later first member
+// One exception: a bucket may come after a bucket with a later first member
 // that it needs. With a (k), b (j), c (k, needs b), the bucket {a,c} can only
 // stand behind b; without the exception c could never join a.
 //

@@ -57,7 +57,7 @@ def FuseElementwisePass : Pass<"fsdp-fuse-elementwise"> {
     alone moves into it, as long as that reads no more than 8 tensors. Afterwards
     no constant tensor of equal elements is left: where it is needed as a tensor, it
     is filled. An op that overwrites a tensor does so in the place of an operand of
-    its type, if it has one: best one that nobody else needs.
+    its type, if it has one, and preferably of one that nobody else needs.
 
     No bit changes, and nothing but such ops, constants and fills.
 
@@ -265,9 +265,9 @@ def SplitFunctionsPass : Pass<"fsdp-split-functions", "::mlir::ModuleOp"> {
 def PropagateStatusPass : Pass<"fsdp-propagate-status", "::mlir::ModuleOp"> {
   let summary = "return early where a call has failed";
   let description = [{
-    After `convert-fsdp-to-runtime` and `convert-scf-to-cf`: behind each call of a
+    After `convert-fsdp-to-runtime` and `convert-scf-to-cf`: after each call of a
     function whose last result is a status (`fsdp.status`), the caller returns that
-    status at once unless it is 0. A call that stands in a region, where nothing
+    status at once unless it is 0. A call in a region, where nothing
     can return, is refused.
 
     ```mlir

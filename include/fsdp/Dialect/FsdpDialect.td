@@ -31,7 +31,7 @@ def Fsdp_Dialect : Dialect {
 
     `concat`/`split` and `unchunk`/`chunk_cat` are local and dual to each other,
     `all_gather`/`reduce_scatter` communicate. Hybrid sharding adds `all_reduce`
-    behind `reduce_scatter`. Casts are `arith` ops until a pass folds them into a
+    after `reduce_scatter`. Casts are `arith` ops until a pass folds them into a
     local op.
 
     **Stages.**

@@ -51,7 +51,7 @@ def Fsdp_UnitOp : Fsdp_Op<"unit", [
     **Constraints**
     - (C1) `grid` names an op with `DeviceGridOpInterface` whose sizes are static
       and positive;
-    - (C2) the axes are in range, none stands twice or in both lists;
+    - (C2) the axes are in range, none is named twice or in both lists;
     - (C3) the entries of `precision` are f16, bf16, f32 or f64;
     - (C4) `divide_factor` is positive and finite;
     - (C5) the body holds `fsdp.param` ops, at least one, and nothing else;
@@ -315,7 +315,7 @@ def Fsdp_BucketOp : Fsdp_Op<"bucket", [Symbol, Fsdp_SymbolUser]> {
     ```
 
     **Constraints**
-    - (C1) there is at least one member, none stands twice, all exist;
+    - (C1) there is at least one member, none is named twice, all exist;
     - (C2) the members' units have one grid, and the same shard axes and replicate
       axes;
     - (C3) `wire` is f16, bf16, f32 or f64; a gather may have `bytes`;

@@ -16,7 +16,7 @@ def ResolvePrecisionPass : Pass<"fsdp-resolve-precision", "::mlir::ModuleOp"> {
   let description = [{
     Takes units in which dtypes may be inherited and writes all three on every
     parameter (`param` alone on those of opaque storage). Later passes read only
-    what stands there. Nothing but the parameters' `precision` changes; a second
+    what is written there. Nothing but the parameters' `precision` changes; a second
     run changes nothing.
 
     The param dtype is the parameter's own entry, else the unit's, else the
@@ -207,13 +207,13 @@ def FormBucketsPass : Pass<"fsdp-form-buckets", "::mlir::ModuleOp"> {
     list, bucket `i` of its kind obeys entry `i`, or the last one. A parameter
     above the limit has a bucket of its own.
 
-    Collectives stand in the order of their buckets' first members. A merged
-    gather stands at its first member, or behind its last operand; a merged
+    Collectives are in the order of their buckets' first members. A merged
+    gather is placed at its first member, or after its last operand; a merged
     reduction at its last member. Casts of its operands and of its results go
-    along, and so an operand's cast is no last operand. A bucket may stand
-    behind one with a later first member that it needs. Two items are not merged
+    along, and so an operand's cast is no last operand. A bucket may come
+    after one with a later first member that it needs. Two items are not merged
     if one needs the other, through any chain of ops and buckets formed before,
-    or if the bucket would come to stand below the first use of one of its
+    or if the bucket would come after the first use of one of its
     results; the refused item is offered to later buckets.
 
     `policy` follows another system instead: `torch-fsdp2`, `inductor`, `xla`,
@@ -295,7 +295,7 @@ def FuseCastsPass : Pass<"fsdp-fuse-casts", "ModuleOp"> {
   let summary = "fold casts into concat, chunk_cat, split and unchunk";
   let description = [{
     Comes in: the local ops in value form, with `arith.extf` and `arith.truncf`
-    in front of `concat` and `chunk_cat` or behind `split` and `unchunk`. Gone
+    before `concat` and `chunk_cat` or after `split` and `unchunk`. Gone
     afterwards: every such cast that the local op can do itself with the same
     roundings, and with it a tensor as large as the parameter.
 
@@ -304,7 +304,7 @@ def FuseCastsPass : Pass<"fsdp-fuse-casts", "ModuleOp"> {
     already is exact or nothing. `extf` and then `truncf` count as one cast.
     A cast in front of a local op that has another use is folded and stays for
     that use. What stays, each with a remark: a second rounding, a rounding mode
-    or fast-math flags, a cast behind a `split` that adds, a cast of a result that
+    or fast-math flags, a cast after a `split` that adds, a cast of a result that
     has other uses.
 
     No bit of any result changes.
@@ -395,7 +395,7 @@ def PrintPlanPass : Pass<"fsdp-print-plan", "::mlir::ModuleOp"> {
 def VerifyStagePass : Pass<"fsdp-verify-stage", "::mlir::ModuleOp"> {
   let summary = "check the invariant of a stage";
   let description = [{
-    Changes nothing, and fails with one error per violation. Stands at every
+    Changes nothing, and fails with one error per violation. Runs at every
     border of a pipeline, so that a mistake is reported where it was made.
 
     | stage | what it requires |
@@ -497,9 +497,9 @@ def EntriesToBuffersPass : Pass<"fsdp-entries-to-buffers", "::mlir::ModuleOp"> {
 }
 
 def FreeBuffersPass : Pass<"fsdp-free-buffers", "::mlir::ModuleOp"> {
-  let summary = "buffers are freed behind their last use";
+  let summary = "buffers are freed after their last use";
   let description = [{
-    After `fsdp-results-to-arguments`: a `memref.dealloc` behind the last op that
+    After `fsdp-results-to-arguments`: a `memref.dealloc` after the last op that
     uses a buffer or a view of it, for each buffer whose uses are all in its own
     block or below and that nothing carries elsewhere. All others, of loops that
     carry buffers and of branches that choose between them, are left to upstream's
@@ -536,7 +536,7 @@ def ResultsToArgumentsPass
   let summary = "buffers that a function returns become arguments";
   let description = [{
     After bufferization, when nothing deallocates yet: every buffer that a function
-    returns becomes an argument that it writes, behind the others, with the
+    returns becomes an argument that it writes, after the others, with the
     result's attributes. A buffer that is allocated once and returned once is the
     argument itself; anything else is copied at the return. Calls allocate what
     they used to get.
@@ -678,11 +678,11 @@ def VerifyCollectivesPass : Pass<"fsdp-verify-collectives", "::mlir::ModuleOp"> 
       about which nothing is known; in recursive functions; in loops of blocks
       with several entries.
 
-    Known are the ops of `scf` and `affine` that run their regions one after the
+    The pass knows the ops of `scf` and `affine` that run their regions one after the
     other, calls by `func.call`, and branches between blocks. Where a value comes
     from counts, not what arithmetic leaves of it: the linear index of a rank
     depends on all axes, also if it is divided. A collective in a
-    group of one rank meets nobody and may stand anywhere.
+    group of one rank meets nobody and may be anywhere.
 
     In the example the trip count is the same on all ranks, and the condition is
     the same on all ranks of a shard group.
