@@ -22,6 +22,8 @@
 #include "fsdp/Transforms/Passes.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -62,6 +64,9 @@ static const DialectRegistry &registry() {
     fsdp::registerFsdpConversionPasses();
     fsdp::registerFsdpTargetPasses();
     fsdp::registerFsdpPipelines();
+    // A program may have ops of any dialect of upstream.
+    registerAllDialects(registry);
+    registerAllExtensions(registry);
     fsdp::registerFsdpPipelineDialects(registry);
     return true;
   }();

@@ -27,6 +27,8 @@
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
@@ -261,6 +263,9 @@ int main(int argc, char **argv) {
            "order; a run in which they do not ends in an error\n";
 
   DialectRegistry registry;
+  // A program may have ops of any dialect of upstream.
+  registerAllDialects(registry);
+  registerAllExtensions(registry);
   registerFsdpPipelineDialects(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);

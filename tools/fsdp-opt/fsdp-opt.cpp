@@ -16,6 +16,8 @@
 #include "fsdp/Target/Passes.h"
 #include "fsdp/Transforms/Passes.h"
 
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -57,6 +59,9 @@ static int run(llvm::StringRef input, llvm::StringRef output,
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
+  // A program may have ops of any dialect of upstream.
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
   mlir::fsdp::registerFsdpPipelineDialects(registry);
   mlir::registerAllPasses();
   mlir::fsdp::registerFsdpTransformsPasses();

@@ -145,7 +145,9 @@ void buildFsdpToCudaPipeline(OpPassManager &manager,
 /// Registers the pipelines under their names.
 void registerFsdpPipelines();
 
-/// Registers every dialect, interface and extension that the pipelines need.
+/// Registers the dialects, interfaces and extensions that the pipelines need,
+/// and no others. A program with ops of other dialects, and a tool that takes
+/// any program, register those beside.
 void registerFsdpPipelineDialects(DialectRegistry &registry);
 
 } // namespace mlir::fsdp

@@ -66,11 +66,8 @@ struct BroadcastRowsLowering : OpRewritePattern<test::BroadcastRowsOp> {
     fsdp::CollectiveRecord record;
     record.bucket = bucket;
     record.kind = FSDPRT_ALL_GATHER;
-    int64_t replicas = 1;
-    for (int64_t axis : op.getGroupAxes(resolved->group)) {
-      record.axes.push_back(axis);
-      replicas *= resolved->group.gridShape[axis];
-    }
+    record.axes = op.getGroupAxes(resolved->group);
+    int64_t replicas = resolved->group.grid.groupSize(record.axes);
     record.count = type.getNumElements();
 
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
