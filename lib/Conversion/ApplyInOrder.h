@@ -10,14 +10,12 @@
 // patterns work with them:
 //
 // - a conversion keeps every op that it replaces until it ends, and makes no
-// use
-//   of its types here, as none is converted. An entry has tens of thousands of
-//   ops, and the order in which constants and functions are made must not
-//   depend on where blocks stand;
+//   use of its types here, as none is converted. An entry has tens of thousands
+//   of ops, and the order in which constants and functions are made must not
+//   depend on the order of blocks;
 // - the greedy driver folds and erases what it meets, and begins at the end;
 // - a conversion and walkAndApplyPatterns both skip blocks that nothing
-// reaches,
-//   but a return in such a block needs a status like any other.
+//   reaches, but a return in such a block needs a status like any other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +27,7 @@
 namespace mlir::fsdp {
 
 /// Applies `patterns` once to each op in `root`, in post-order, which for ops
-/// without regions is that of the text, and right behind an op to those that
+/// without regions is that of the text, and right after an op to those that
 /// its pattern has made. An op without a pattern stays.
 void applyInOrder(Operation *root, const FrozenRewritePatternSet &patterns);
 
