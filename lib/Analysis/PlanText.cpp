@@ -248,8 +248,8 @@ static void printBucket(const BucketPlan &bucket, raw_ostream &os) {
   if (bucket.kind == BucketKind::reduce)
     os << "    " << describeReduction(bucket) << '\n';
   os << "    row " << withCommas(bucket.rowBytes) << " bytes, packed "
-     << withCommas(bucket.packedBytes) << " bytes, of these padding "
-     << withCommas(bucket.paddingBytes) << '\n';
+     << withCommas(bucket.packedBytes) << " bytes, "
+     << withCommas(bucket.paddingBytes) << " of them padding\n";
   Table table;
   table.add({"parameter", "offset", "elements", "from", "wire", "to"});
   auto name = [](Type type) { return type ? getDtypeName(type) : "-"; };

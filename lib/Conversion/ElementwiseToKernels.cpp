@@ -83,7 +83,7 @@ static FailureOr<Elementwise> analyse(linalg::GenericOp op) {
   if (failed(loops))
     return failure();
   if (!op->getParentOfType<FunctionOpInterface>())
-    return op.emitOpError("cannot be lowered: it stands in no function");
+    return op.emitOpError("cannot be lowered: it is in no function");
   return loops;
 }
 

@@ -269,7 +269,7 @@ static FailureOr<Planned> plan(LocalOpInterface op, TileTarget target,
            << op.getBucketAttr() << " does not verify";
   auto parent = op->getParentOfType<FunctionOpInterface>();
   if (!parent)
-    return op.emitOpError("cannot be lowered: it stands in no function");
+    return op.emitOpError("cannot be lowered: it is in no function");
   FailureOr<TilePlan> plan = TilePlan::get(op, *bucket);
   if (failed(plan))
     return failure();

@@ -183,12 +183,12 @@ resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
   Operation *op =
       symbolTable.lookupNearestSymbolFrom(unit->getParentOp(), gridName);
   if (!op)
-    return fail() << "stands on the unknown grid " << gridName;
+    return fail() << "is on the unknown grid " << gridName;
   UnitGroup group;
   group.gridOp = dyn_cast<DeviceGridOpInterface>(op);
   if (!group.gridOp) {
     OptionalError error = fail();
-    error << "stands on " << gridName << ", which is not a grid";
+    error << "is on " << gridName << ", which is not a grid";
     error.attachNote(op->getLoc(),
                      "it is '" + op->getName().getStringRef() + "'");
     return error;
@@ -208,8 +208,7 @@ resolveGroup(UnitOp unit, SymbolTableCollection &symbolTable,
     return error;
   }
   if (!countRanks(shape))
-    return fail() << "stands on " << gridName
-                  << ", which has 2^31 ranks or more";
+    return fail() << "is on " << gridName << ", which has 2^31 ranks or more";
 
   group.grid.shape.assign(shape.begin(), shape.end());
 

@@ -89,7 +89,7 @@ static void addPackingPasses(OpPassManager &manager,
   form.policy = options.policy;
   manager.addPass(createFormBucketsPass(form));
 
-  // Last, because it looks only at what stands beside a local op, and what
+  // Last, because it looks only at what is beside a local op, and what
   // stands there is final now.
   manager.addPass(createFuseCastsPass());
   manager.addPass(createVerifyStagePass({Stage::Packed}));

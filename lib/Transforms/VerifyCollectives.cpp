@@ -20,7 +20,7 @@
 // and how often it runs depends on data or on the coordinates of an axis of its
 // group (Uniformity.h). Let p and q be two ranks of a communicator. Where a
 // branch depends on less, both take the same way. Where it depends on more,
-// they may part, but then no collective of this group stands on any way to the
+// they may part, but then no collective of this group is on any way to the
 // block at which they meet again, and no value that differs between them
 // reaches beyond it without depending on the branch. So (1). For (2), give
 // every run of an op its place: the places of the calls on the stack and, for

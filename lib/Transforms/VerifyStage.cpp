@@ -218,7 +218,7 @@ void StageVerifier::checkLocalOp(LocalOpInterface op) {
       continue;
     Operation *first = cast->casts.front();
     InFlightDiagnostic diag =
-        report(op) << "stands beside '" << first->getName() << "' of member '"
+        report(op) << "is beside '" << first->getName() << "' of member '"
                    << param.getSymName() << "' of bucket '"
                    << bucket.getSymName()
                    << "', but at stage packed no cast is left that can be "

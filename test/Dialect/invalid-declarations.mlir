@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 // unit C1
-// expected-error @below {{unit 'u' stands on the unknown grid @dp}}
+// expected-error @below {{unit 'u' is on the unknown grid @dp}}
 fsdp.unit @u on @dp { fsdp.param @w : tensor<4xf32> }
 
 // -----
 
 // unit C1: the unit is a symbol table of its own; its grid is not looked for in it.
 shard.grid @dp(shape = 4)
-// expected-error @below {{unit 'u' stands on the unknown grid @w}}
+// expected-error @below {{unit 'u' is on the unknown grid @w}}
 fsdp.unit @u on @w { fsdp.param @w : tensor<4xf32> }
 
 // -----
@@ -22,7 +22,7 @@ fsdp.unit @u on @w { fsdp.param @w : tensor<4xf32> }
 // unit C1
 // expected-note @below {{it is 'func.func'}}
 func.func private @dp()
-// expected-error @below {{unit 'u' stands on @dp, which is not a grid}}
+// expected-error @below {{unit 'u' is on @dp, which is not a grid}}
 fsdp.unit @u on @dp { fsdp.param @w : tensor<4xf32> }
 
 // -----
@@ -45,7 +45,7 @@ fsdp.unit @u on @dp { fsdp.param @w : tensor<4xf32> }
 
 // unit C1
 shard.grid @dp(shape = 65536x65536)
-// expected-error @below {{unit 'u' stands on @dp, which has 2^31 ranks or more}}
+// expected-error @below {{unit 'u' is on @dp, which has 2^31 ranks or more}}
 fsdp.unit @u on @dp { fsdp.param @w : tensor<4xf32> }
 
 // -----

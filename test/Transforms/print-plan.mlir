@@ -11,7 +11,7 @@
 
 // TEXT:      unit layer0
 // TEXT-NEXT:   gather layer0_gather in bytes, 4 members, align 128
-// TEXT-NEXT:     row 512 bytes, packed 2,048 bytes, of these padding 1,848
+// TEXT-NEXT:     row 512 bytes, packed 2,048 bytes, 1,848 of them padding
 // TEXT-NEXT:     parameter  offset  elements  from  wire  to
 // TEXT-NEXT:     norm            0         3  f32   f32   f32
 // TEXT-NEXT:     wq            128         6  f32   bf16  bf16
@@ -21,7 +21,7 @@
 // TEXT-NEXT: unit layer1
 // TEXT-NEXT:   reduce b in f16, 1 member, align 1, group 7
 // TEXT-NEXT:     chunk_cat divide 2, reduce_scatter premul 0.25, all_reduce sum accumulate f32, split divide 1.5
-// TEXT-NEXT:     row 12 bytes, packed 24 bytes, of these padding 6
+// TEXT-NEXT:     row 12 bytes, packed 24 bytes, 6 of them padding
 // TEXT-NEXT:     parameter  offset  elements  from  wire  to
 // TEXT-NEXT:     w               0         6  f64   f16   f32
 // TEXT-EMPTY:

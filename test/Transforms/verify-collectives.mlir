@@ -114,7 +114,7 @@ func.func @uniform_affine(%s: tensor<2xf32>, %n: index {fsdp.uniform}) {
   return
 }
 
-// What depends on data or on the rank stands beside the collectives.
+// What depends on data or on the rank is beside the collectives.
 // CHECK-LABEL: func @data_decides_about_other_ops(
 func.func @data_decides_about_other_ops(%s: tensor<2xf32>, %p: i1,
                                         %m: memref<index>) {

@@ -208,9 +208,9 @@ fsdp.bucket @r reduce @u[@w] : f32
 func.func @f(%g: tensor<8x3xbf16>, %r: tensor<32xf32>) -> (tensor<4x32xf32>, tensor<8x3xf32>, tensor<2x3xbf16>) {
   // expected-note @below {{fsdp-fuse-casts would fold this cast}}
   %w = arith.extf %g : tensor<8x3xbf16> to tensor<8x3xf32>
-  // expected-error @below {{'fsdp.chunk_cat' op stands beside 'arith.extf' of member 'w' of bucket 'r', but at stage packed no cast is left that can be folded into a local op}}
+  // expected-error @below {{'fsdp.chunk_cat' op is beside 'arith.extf' of member 'w' of bucket 'r', but at stage packed no cast is left that can be folded into a local op}}
   %b = fsdp.chunk_cat %w into @r : (tensor<8x3xf32>) -> tensor<4x32xf32>
-  // expected-error @below {{'fsdp.split' op stands beside 'arith.truncf' of member 'w' of bucket 'r'}}
+  // expected-error @below {{'fsdp.split' op is beside 'arith.truncf' of member 'w' of bucket 'r'}}
   %s = fsdp.split %r of @r : (tensor<32xf32>) -> tensor<2x3xf32>
   // expected-note @below {{fsdp-fuse-casts would fold this cast}}
   %t = arith.truncf %s : tensor<2x3xf32> to tensor<2x3xbf16>

@@ -370,7 +370,7 @@ def PrintPlanPass : Pass<"fsdp-print-plan", "::mlir::ModuleOp"> {
     unit u
       reduce b in f32, 1 member, align 1
         chunk_cat, reduce_scatter avg, split
-        row 24 bytes, packed 48 bytes, of these padding 0
+        row 24 bytes, packed 48 bytes, 0 of them padding
         parameter  offset  elements  from  wire  to
         w               0         6  bf16  f32   f32
 
