@@ -1,5 +1,4 @@
-//===- Quietly.h - ask what emits errors, for a pattern ----------*- C++
-//-*-===//
+//===- Quietly.h - ask what emits errors, for a pattern --------*- C++ -*-===//
 //
 // Part of fsdp-opt, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -64,7 +64,7 @@ def Fsdp_UnitOp : Fsdp_Op<"unit", [
     OptionalAttr<Fsdp_PrecisionAttr>:$precision,        /*C3*/
     OptionalAttr<DenseI64ArrayAttr>:$shard_axes,        /*C2*/
     OptionalAttr<DenseI64ArrayAttr>:$replicate_axes,    /*C2*/
-    OptionalAttr<Fsdp_ReduceOp>:$reduction,              /*C7*/
+    OptionalAttr<Fsdp_ReduceOp>:$reduction,             /*C7*/
     OptionalAttr<F64Attr>:$divide_factor);              /*C4*/
   let regions = (region SizedRegion<1>:$body);          /*C5*/
   let assemblyFormat = [{

@@ -29,8 +29,8 @@ def DeclareEntriesPass : Pass<"fsdp-declare-entries", "::mlir::ModuleOp"> {
     tensor.
 
     Refused: a module whose plan is not the one that `fsdp-seal` wrote down (one
-    without a seal was not proved, and passes), units on different grids, an argument or result that does not have
-    the shape that its `fsdp.shard`, `fsdp.full`, `fsdp.shard_grad` or
+    without a seal was not proved, and passes), units on different grids, an
+    argument or result that does not have the shape that its `fsdp.shard`, `fsdp.full`, `fsdp.shard_grad` or
     `fsdp.full_grad` promises, and a public function with such a mark, or with
     `fsdp.uniform`, that cannot be an entry. Without marks that is a warning.
 

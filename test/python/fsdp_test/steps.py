@@ -453,6 +453,8 @@ def main():
     began = time.monotonic()
     total = Counts()
     names = options.steps or list(steps if options.long else STEPS)
+    if "build" not in names and not (BUILD / "CMakeCache.txt").exists():
+        names = ["build", *names]  # a fresh clone: the others need what it makes
     for step, counts, seconds in run_all(names, steps, options):
         print(f"{step.name:<12}{counts} ({seconds:.0f} s)", flush=True)
         if counts.failed:
